@@ -22,6 +22,7 @@ import numpy as np
 import priorshift as ps
 from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.shift_tests import RESAMPLES, label_shift_test
+from priorshift.problem import Source
 
 ROWS, FEATURES, PRIOR, ROUNDS = 5000, 10, 0.3, 7
 
@@ -39,7 +40,8 @@ def measure(known: bool) -> dict[str, Any]:
     P, U, T = np.split(drawn, 3)
     settings: dict[str, Any] = {"source_prior": PRIOR if known else None, "random_state": 0}
     witness = ps.WitnessShift(PRIOR, random_state=0)
-    source = witness.read_source(np.concatenate([P, U]), np.repeat([1, 0], ROWS))
+    X, y = np.concatenate([P, U]), np.repeat([1, 0], ROWS)
+    source = Source.from_labels(X, y, scenario="case-control", standardize=True)
     seen = witness.fit_source(source).fit_target(witness.read_target(T))
     tasks: dict[str, Callable[[], Any]] = {
         "estimate": lambda: ps.estimate_prior(P, U, T, **settings),

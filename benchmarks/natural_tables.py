@@ -151,15 +151,15 @@ def compute(number: int, task: tuple[str, str, str, str], rows: int, prior: floa
     fit = estimator.fit_target(estimator.target_of(problem.target))
     seconds, mixture = time.process_time() - start, estimator.prior_estimator_
     model = 0.0, 1.0  # the interval without hidden negatives
-    if fit.is_separable:
-        model = DistributionPrior(mixture._model_posterior).interval(fit.curve, 0.95)  # noqa: SLF001
+    if fit.test.is_separable:
+        model = DistributionPrior(mixture._model_posterior).interval(fit.test.curve, 0.95)  # noqa: SLF001
     score = mixture.p_values_.mean(axis=0)
     rank_sum, in_U = rankdata(score)[y[U]].sum(), int(y[U].sum())
     auc = (rank_sum - in_U * (in_U + 1) / 2) / (in_U * (len(U) - in_U))  # Mann and Whitney's
     interval = fit.estimate.interval
     return Line(
         number, f"{task[0]}/{task[1]}", task[2], rows, len(P), prior, target_prior, round(float(auc), 3),
-        round(mixture.overlap_, 4), fit.is_separable, *(round(end, 4) for end in mixture.interval_),
+        round(mixture.overlap_, 4), fit.test.is_separable, *(round(end, 4) for end in mixture.interval_),
         round(interval.low, 4), round(interval.high, 4), round(fit.estimate.value, 4),
         round(float(model[0]), 4), round(float(model[1]), 4), round(seconds, 2),
     )  # fmt: skip

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, label_shift_test, shift_test
-from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
 from priorshift.scores.scored_source import ScoredSource
@@ -40,8 +39,7 @@ class FittedDiagnosis:
         target = self.source.layout.read(rows)
         p_values = self.witness.scored.target_p_values(target)
         test = self.witness.test(p_values, target)
-        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-        fit: Any = TargetFit(target, None, test, curve, p_values, None, self.witness, True)  # type: ignore[arg-type]
+        fit: Any = TargetFit(target, None, test, p_values, None, self.witness)  # type: ignore[arg-type]
         inputs = DiagnosisInput(self.source, fit, rng=np.random.default_rng(seed))
         return shift_test(inputs), label_shift_test(inputs, resamples=RESAMPLES)
 

@@ -29,7 +29,9 @@ from experiments.studies import (
     sketches,
     source_prior,
     strata,
+    target_audits,
     type_one,
+    weak_separation,
     weighted,
 )
 from experiments.study import Study, Trial
@@ -49,6 +51,8 @@ TRIALS: dict[str, Trial] = {
         classifier,
         clusters,
         audits,
+        target_audits,
+        weak_separation,
         weighted,
         mixed,
         missing,

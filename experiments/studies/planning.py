@@ -23,7 +23,6 @@ from priorshift import MixturePrior
 from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.planning import SAMPLES, Planning, planning
 from priorshift.errors import PriorShiftWarning
-from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge
 from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
@@ -74,13 +73,12 @@ def _plan(samples: tuple[Rows, Rows, Rows], prior: float | None, rng: np.random.
     witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     values = scored.target_p_values(target)
     test = witness.test(values, target)
-    curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
     if prior is None:
         found = MixturePrior(random_state=0).fit_scores(source, scored)
         known: PriorKnowledge = DistributionPrior(found.prior_distribution_)
     else:
         known = PointPrior(prior)
-    fit: Any = TargetFit(target, None, test, curve, values, known, witness, True)  # type: ignore[arg-type]
+    fit: Any = TargetFit(target, None, test, values, known, witness)  # type: ignore[arg-type]
     return planning(DiagnosisInput(source, fit, prior_from_rows=prior is None))
 
 

@@ -47,7 +47,7 @@ class DiagnosisInput:
     @property
     def ratio(self) -> float:
         """The estimate of R; NaN where the positives cannot be distinguished from the population."""
-        return self.fit.test.ratio if self.fit.is_separable else float("nan")
+        return self.fit.test.ratio if self.fit.test.is_separable else float("nan")
 
     def target_prior(self, ratio: float, curve: ConfidenceCurve) -> tuple[float, float, float]:
         """Return π̂′ and the ends of its interval, from an estimate of R and its confidence curve.
@@ -171,11 +171,11 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     variance_from_prior = float(prior_error**2 / variance) if np.isfinite(variance) and variance > 0 else 0.0
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
     level: Level = "prior"
-    if not fit.is_separable or estimate.status == "no estimate":
+    if not fit.test.is_separable or estimate.status == "no estimate":
         level = "nothing"
     elif interval is None or (variance_from_prior > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
-    ratio_low, ratio_high = fit.curve.quantiles(inputs.confidence) if fit.is_separable else (0.0, float("inf"))
+    ratio_low, ratio_high = fit.test.curve.quantiles(inputs.confidence) if fit.test.is_separable else (0.0, float("inf"))
     from_tables, other_estimates = _prior_from_tables(estimator, source)
     largest = largest_prior(fit.witness.scored, _BOUND_ERROR)
     contradicted = estimate.source_prior_by in _GIVEN and low > largest

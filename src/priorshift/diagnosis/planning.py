@@ -19,7 +19,12 @@ from priorshift.audit import expected_audit
 from priorshift.diagnosis.identification import DiagnosisInput, TextReport
 from priorshift.diagnosis.width_model import Sizes, WidthModel
 from priorshift.errors import InputError
-from priorshift.inference.audit_combination import SampleAudit, combine_with_audit, target_prior_distribution
+from priorshift.inference.audit_combination import (
+    DOUBT_OF_TARGET,
+    SampleAudit,
+    combine_with_audit,
+    target_prior_distribution,
+)
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import (
     DistributionPrior,
@@ -222,9 +227,10 @@ class _Pilot:
         """Return the expected width if this number of target rows, drawn at random, were audited."""
         belief = self._target_belief
         audit = expected_audit(min(max(belief.mean(), 1e-6), 1 - 1e-6), labels, self.target_rows, self.explained[1])
-        audited = combine_with_audit(belief, SampleAudit(audit, self.model.sizes[2]), from_rows=True).distribution
-        low, high = audited.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
-        return float(high - low)
+        sample_audit = SampleAudit(audit, self.model.sizes[2])
+        audited = combine_with_audit(belief, sample_audit, from_rows=True, doubt=DOUBT_OF_TARGET)
+        low, high = audited.interval(self.confidence)
+        return high - low
 
     def width_with_source_audit(self, labels: int) -> float:
         """Return the expected width if this number of unlabelled rows, drawn at random, were audited."""
@@ -275,11 +281,11 @@ def planning(inputs: DiagnosisInput) -> Planning:
     fit, prior, witness, target = inputs.fit, inputs.fit.prior, inputs.fit.witness, inputs.fit.target
     scored, names = witness.scored, (*SAMPLES, "source_prior")
     sizes = dict(zip(SAMPLES, (*scored.sizes, len(target)), strict=True))
-    if not (np.isfinite(inputs.ratio) and fit.curve.is_known):
+    if not (np.isfinite(inputs.ratio) and fit.test.curve.is_known):
         reason = "the positives cannot be distinguished from the unlabelled rows."
         return Planning(1.0, dict.fromkeys(names, float("nan")), sizes, inputs.confidence, reason)
     # R at the estimate of π′, which is in [0, 1] even where R̂ itself is impossible
-    value = fit.curve.mean(*prior.points) if isinstance(prior, DistributionPrior) else fit.curve.mean(prior.value)
+    value = fit.test.curve.mean(*prior.points) if isinstance(prior, DistributionPrior) else fit.test.curve.mean(prior.value)
     model = WidthModel.fit(fit, (1 - value) / (1 - prior.value))
     explained = []  # in U and T, the share of the labels' variance that posteriors explain, if they are calibrated
     for p_values, ratio, mass in (
@@ -291,7 +297,7 @@ def planning(inputs: DiagnosisInput) -> Planning:
         explained.append(min(float(mass @ (posterior - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99))
     from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
     pilot = _Pilot(
-        model=model, curve=fit.curve, prior=prior, relative_spread=_relative_spread(witness) if from_rows else None,
+        model=model, curve=fit.test.curve, prior=prior, relative_spread=_relative_spread(witness) if from_rows else None,
         explained=explained, source_rows=scored.sizes[1], target_rows=len(target), confidence=inputs.confidence,
     )  # fmt: skip
     # Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as a uniform distribution
@@ -300,7 +306,7 @@ def planning(inputs: DiagnosisInput) -> Planning:
     parts = [*from_samples, (model.ratio * prior_error) ** 2]
     total = sum(parts)
     components = {name: part / total if total > 0 else 0.0 for name, part in zip(names, parts, strict=True)}
-    low, high = prior.interval(fit.curve, inputs.confidence)
+    low, high = prior.interval(fit.test.curve, inputs.confidence)
     return Planning(high - low, components, sizes, inputs.confidence, None, pilot)
 
 

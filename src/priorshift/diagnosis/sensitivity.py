@@ -1,4 +1,4 @@
-"""What an estimate is sensitive to: the source prior, choices, single rows and columns, violations of label shift.
+"""What an estimate is sensitive to: the source prior, choices, rows and columns, label shift, how positives are labelled.
 
 R = (1−π′)/(1−π) is below 1 where π′ is above π. The conclusion is on which side of a threshold the target prior is or,
 without one, on which side of π; it is open where the interval contains both sides.
@@ -24,6 +24,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import CLIP, FIT_ROWS, Column, leading_columns, mean_over_repeats, regression
 from priorshift.diagnosis.identification import DiagnosisInput, TextReport
+from priorshift.diagnosis.labeling import Labeling, labeling
 from priorshift.diagnosis.variants import Subsample, Variant, projection_variants, row_variants, score_variants
 from priorshift.errors import InputError
 from priorshift.formatting import decimals, format_fixed, format_short
@@ -39,7 +40,7 @@ _SEARCH_ROWS = 400  # target rows that are shifted in the search for a root
 _STEPS = 12  # largest number of steps of a search
 _TOLERANCE = 0.02  # share of the wanted change at which the search ends
 _NAN = float("nan")
-_DERIVED = ("half_width", "to_turn", "to_doubt")  # fields of a conclusion that JSON leaves out
+_DERIVED = ("ratio_interval", "half_width", "to_turn", "to_doubt")  # fields of a conclusion that JSON leaves out
 Side = Literal["above", "below", "open"]
 
 
@@ -56,6 +57,7 @@ class Conclusion:
     high: float
     source_prior: float
     confidence: float
+    ratio_interval: tuple[float, float]  # of R; with a threshold, that of (1−π′)/(1−π) at the π in use
     half_width: float  # half of the interval's width, as a difference of R
     to_turn: float | None  # change of R̂ that moves the estimate to `critical`; None where there is nothing to turn
     to_doubt: float | None  # change of R̂ that moves the interval to `critical`; None where the conclusion is open
@@ -74,9 +76,9 @@ def conclude(inputs: DiagnosisInput) -> Conclusion:
     A target prior of t is R = (1−t)/(1−π), that of π is R = 1, and a smaller R is a larger target prior.
     """
     R, threshold, pi = inputs.ratio, inputs.threshold, inputs.fit.estimate.source_prior
-    value, low, high = inputs.target_prior(R, inputs.fit.curve)
+    value, low, high = inputs.target_prior(R, inputs.fit.test.curve)
     if threshold is None:
-        critical, (ratio_low, ratio_high) = 1.0, inputs.fit.curve.quantiles(inputs.confidence)
+        critical, (ratio_low, ratio_high) = 1.0, inputs.fit.test.curve.quantiles(inputs.confidence)
     else:
         negatives = max(1 - pi, 1e-12)
         critical, ratio_low, ratio_high = (1 - threshold) / negatives, (1 - high) / negatives, (1 - low) / negatives
@@ -90,7 +92,8 @@ def conclude(inputs: DiagnosisInput) -> Conclusion:
         to_turn = critical - R
     return Conclusion(
         threshold=threshold, side=side, ratio=R, critical=critical, value=value, low=low, high=high, source_prior=pi,
-        confidence=inputs.confidence, half_width=(high - low) / 2 / (1 - pi), to_turn=to_turn, to_doubt=to_doubt,
+        confidence=inputs.confidence, ratio_interval=(ratio_low, ratio_high), half_width=(high - low) / 2 / (1 - pi),
+        to_turn=to_turn, to_doubt=to_doubt,
     )  # fmt: skip
 
 
@@ -353,6 +356,7 @@ class Sensitivity(TextReport):
     rows: tuple[Variant, ...]  # without the most influential rows, all rows first
     columns: tuple[Variant, ...]  # R by projection without each of at most ten leading columns, all columns first
     violation: Violation
+    labeling: Labeling  # if the labelled positives are not a random sample of all positives
     kernel_rows: tuple[int, ...]  # rows of P, U and T that projections used
     reasons: tuple[str, ...] = ()  # why something is missing
 
@@ -373,7 +377,7 @@ class Sensitivity(TextReport):
         if self.turning_prior is not None:
             prior = f"if the source prior were {self.turning_prior:.3g}"
             lines.append(f"The estimate would be {conclusion.threshold:g} {prior}.")
-        lines += _violation_lines(self.violation)
+        lines += [*_violation_lines(self.violation), *self.labeling.lines]
         digits = decimals(conclusion.high - conclusion.low)
         for kind, change in (  # the first of each kind is the reference
             (self.scores, "With a linear score"),
@@ -428,7 +432,7 @@ def _violation_lines(violation: Violation) -> list[str]:
 
 def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
     """Measure how an estimate depends on the source prior, on choices, rows and columns, and on label shift."""
-    conclusion, curve, R, threshold = conclude(inputs), inputs.fit.curve, inputs.ratio, inputs.threshold
+    conclusion, curve, R, threshold = conclude(inputs), inputs.fit.test.curve, inputs.ratio, inputs.threshold
     reasons, assumed, turning_prior, sure_priors, subsample = [], [], None, None, None
     columns: tuple[Column, ...] = ()
     bandwidth_variants: tuple[Variant, ...] = ()
@@ -456,8 +460,9 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
             bandwidth_variants, column_variants = projection_variants(inputs, subsample, columns)
         scores, rows = score_variants(inputs), row_variants(inputs)
         violated = violation(conclusion, shifted, subsample, columns)
+        labeled = labeling(inputs, conclusion.critical, (conclusion.low, conclusion.high), conclusion.ratio_interval)
     return Sensitivity(
         conclusion=conclusion, source_priors=tuple(assumed), turning_prior=turning_prior, sure_priors=sure_priors,
-        bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated,
+        bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated, labeling=labeled,
         kernel_rows=tuple(map(len, subsample.samples)) if subsample is not None else (0, 0, 0), reasons=tuple(reasons),
     )  # fmt: skip

@@ -104,7 +104,7 @@ def shift_test(inputs: DiagnosisInput) -> ShiftTest:
     variance = max(total - 2 * covariance, _LEAST_VARIANCE * total, 1e-300)
     statistic, freedom = float((T.value - U.value) / np.sqrt(variance)), max(float(freedom), 1.0)
     p_value = min(1.0, 2 * float(stdtr(freedom, -abs(statistic))))
-    low, high = fit.curve.quantiles(inputs.confidence) if fit.curve.is_known else (0.0, float("inf"))
+    low, high = fit.test.curve.quantiles(inputs.confidence) if fit.test.curve.is_known else (0.0, float("inf"))
     interval = Interval(low, high, inputs.confidence, "witness")
     return ShiftTest(statistic, p_value, fit.test.ratio, interval, freedom, fit.test.separation)
 

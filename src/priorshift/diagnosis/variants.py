@@ -24,7 +24,7 @@ from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.embedding.gram import SourceEmbedding, ratio, separation
 from priorshift.embedding.samples import EmbeddedSample
 from priorshift.inference import intervals
-from priorshift.inference.confidence_curve import ConfidenceCurve, FiellerCurve, TabulatedCurve
+from priorshift.inference.confidence_curve import ConfidenceCurve, FiellerCurve
 from priorshift.kernels import Gaussian, bandwidth_from_gamma
 from priorshift.scores import mixture
 from priorshift.scores.mixture import p_values
@@ -196,7 +196,7 @@ def projection_variants(
 def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     """Return the estimate itself and, where it exists, the estimate with a linear score in place of the fitted one."""
     source, target, fit = inputs.source, inputs.fit.target, inputs.fit
-    reference = _variant(inputs, "its own score", inputs.ratio, fit.curve)
+    reference = _variant(inputs, "its own score", inputs.ratio, fit.test.curve)
     if not np.isfinite(inputs.ratio):
         return (reference,)
     total_weight = float(len(source.labeled) if source.weights is None else source.weights.sum())
@@ -210,8 +210,7 @@ def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
         fitted = fit.witness.influence(inputs.ratio, fit.p_values, target)
         by_observation = np.bincount(target.observation, linear.target - fitted.target)
         influence = np.concatenate([linear.source - fitted.source, by_observation])
-    curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-    return reference, _variant(inputs, "a linear score", test.ratio, curve, reference, influence)
+    return reference, _variant(inputs, "a linear score", test.ratio, test.curve, reference, influence)
 
 
 def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
@@ -220,7 +219,7 @@ def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     Of each sample a single observation is left out, and then 1% of them, as far as enough remain.
     """
     fit, target, source = inputs.fit, inputs.fit.target, inputs.fit.witness.source
-    reference = _variant(inputs, "all rows", inputs.ratio, fit.curve)
+    reference = _variant(inputs, "all rows", inputs.ratio, fit.test.curve)
     if not np.isfinite(inputs.ratio):
         return (reference,)
     influence_on_ratio = fit.witness.influence(inputs.ratio, fit.p_values, target)
@@ -246,8 +245,7 @@ def row_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
             if test is None:
                 variants.append(Variant(name))
             else:
-                curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-                variants.append(_variant(inputs, name, test.ratio, curve, reference))
+                variants.append(_variant(inputs, name, test.ratio, test.curve, reference))
     return tuple(variants)
 
 

@@ -41,6 +41,7 @@ _MOST_STEPS = 4  # recommendations
 _AUDIT_WIDTH = 0.2  # of the interval that an audit alone is to give
 _AUDIT_LABELS = 100  # to add to the tables
 _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
+_CLEAR_SEPARATION = 4.0  # standard errors of P from U below which no estimate gets a plain yes
 _SWAPPED = -5.0  # standard errors of a separation of the wrong sign
 _MOST_VARIANCE = 0.5  # share of the variance that comes from π, above which π should be found from elsewhere
 Answer = Literal["yes", "with care", "no"]
@@ -94,7 +95,8 @@ def judge(
     elif p <= DOUBTED:
         adjusted = format_p(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
         reason, matters = _violated_label_shift(label_shift, parts.sensitivity, adjusted)
-        if matters and p <= REFUTED:
+        has_audit = "target" in estimate.details.get("audit", {})  # its interval does not need label shift
+        if matters and p <= REFUTED and not has_audit:
             against.append(reason)
         else:
             doubts.append(reason)
@@ -151,6 +153,17 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
     if not identification.given and finite and max(finite) - min(finite) > _DISAGREEMENT:
         values = ", ".join(f"{name} {value:.2f}" for name, value in estimates.items())
         yield f"Estimators of the source prior disagree: {values}."
+    if identification.separation < _CLEAR_SEPARATION:
+        yield (
+            f"The positives are only {identification.separation:.1f} standard errors from the population: the interval "
+            "allows for that, but more positives or better columns would say much more."
+        )
+    audited = sensitivity.labeling.audited
+    if audited is not None and sensitivity.labeling.is_atypical:
+        yield (
+            f"The {audited.count} audited positives differ from the labelled ones ({format_p(audited.p_value)}), so "
+            "these are not a random sample of all positives, as the estimate assumes."
+        )
     if positives < FEW_POSITIVES:
         yield f"Treat this estimate as a guess: it rests on {positives:.0f} positives. Label at least {FEW_POSITIVES}."
     if rows < _FEW_ROWS:

@@ -20,7 +20,6 @@ from priorshift.inference.audit_combination import (
     combine_with_audit,
     warn_of_source_audit,
 )
-from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.parameters import is_known
@@ -47,11 +46,9 @@ class TargetFit:
     target: Target
     estimate: PriorEstimate
     test: RatioTest
-    curve: TabulatedCurve  # confidence distribution of R
     p_values: Floats  # of its rows in each repetition of the cross-fitting, shape (repeats, rows)
     prior: PriorKnowledge  # what is known of π without the target
     witness: Witness
-    is_separable: bool  # whether P can be distinguished from U
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +56,6 @@ class _TestedTarget:
     """Target for which every ratio R was tested: rows with their p-values, or counts of p-values."""
 
     test: RatioTest
-    curve: TabulatedCurve  # confidence distribution of R
     sample: Target | ScoreCounts
     evidence: WitnessEvidence  # data for plots
     p_values: Floats  # of the rows, shape (repeats, rows); empty for counts
@@ -207,8 +203,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if not test.is_separable:
             warn_not_separable(test, self._sizes, "every ratio is possible")
             return NegativeRatio(np.nan, np.nan, Interval(0.0, np.inf, self.confidence, "none"), np.nan, sizes)
-        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-        low, high = curve.quantiles(self.confidence)
+        low, high = test.curve.quantiles(self.confidence)
         interval = Interval(float(low), float(high), self.confidence, "witness")
         return NegativeRatio(test.ratio, test.ratio_error, interval, float("nan"), sizes)
 
@@ -299,10 +294,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         """Estimate the prior of a target from counts of its p-values, by the model that counted the source."""
         with one_blas_thread():
             test = self._count_witness.test(target)
-        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
         priors, weights = self._source_counts.law  # of the mixture that was fitted to the source, in each repetition
         evidence = WitnessEvidence(self._source_counts.population.counts, target.counts, priors, weights, scores=None)
-        return self._conclude(_TestedTarget(test, curve, target, evidence, p_values=np.empty((0, 0))))[0]
+        return self._conclude(_TestedTarget(test, target, evidence, p_values=np.empty((0, 0))))[0]
 
     def fit_target(self, target: Target) -> TargetFit:
         """Estimate the prior of a target, and return everything that the estimate was computed from."""
@@ -310,7 +304,6 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             scored = self.scored_.score(target, self.device)
             p_values = scored.p_values  # shape (repeats, rows)
             test = self.witness_.test(p_values, target)
-        curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
         row_weights = None if target.is_iid else target.size * target.mass
         counts = np.stack([histogram(v, row_weights) for v in p_values])  # one histogram for each repetition
         priors, weights = self.scored_.mixture  # of the mixture that was fitted to the source, in each repetition
@@ -319,8 +312,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if target.audit is not None:
             posteriors = self.scored_.predicted(p_values, test.ratio if np.isfinite(test.ratio) else 1.0)
             audit = SampleAudit.from_target(target, target.audit, posteriors)
-        estimate, prior = self._conclude(_TestedTarget(test, curve, target, evidence, p_values, audit))
-        return TargetFit(target, estimate, test, curve, p_values, prior, self.witness_, test.is_separable)
+        estimate, prior = self._conclude(_TestedTarget(test, target, evidence, p_values, audit))
+        return TargetFit(target, estimate, test, p_values, prior, self.witness_)
 
     def _estimate(self, target: Target) -> PriorEstimate:
         """Estimate the prior of a target that was read and checked."""
@@ -344,7 +337,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         by_group = None if target.groups is None else GroupInfluence.from_rows(target.groups, influence.target)
         return RatioInfluence(
             ratio=test.ratio,
-            curve=fit.curve,
+            curve=test.curve,
             prior=fit.prior,
             source_influence=influence.source,
             own_variance=influence.own_variance,
@@ -358,7 +351,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
 
         Returns the estimate, and what is known of π without the target.
         """
-        test, curve, prior = tested.test, tested.curve, self._prior_in_use()
+        test, curve, prior = tested.test, tested.test.curve, self._prior_in_use()
         refined = self._refine_prior(prior, tested) if prior.estimated else prior.knowledge
         if prior.estimated and tested.audit is None:
             prior.estimated.warn_of_error()
@@ -378,8 +371,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             is_usable = prior.error_is_known and test.is_separable  # otherwise the audit alone counts
             audited = combine_target_audit(tested.audit, curve, refined if is_usable else None)
             value, error = audited.distribution.mean(), audited.distribution.std()
-            low, high = audited.distribution.ppf([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
-            interval = Interval(float(low), float(high), self.confidence, audited.by("witness"))
+            low, high = audited.interval(self.confidence)
+            interval = Interval(low, high, self.confidence, audited.by("witness"))
             status = "ok" if status == "no estimate" else status
         estimate = PriorEstimate(
             value=value,
@@ -449,7 +442,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
 
         "no estimate" means that P cannot be distinguished from U, of which it also warns.
         """
-        test, curve = tested.test, tested.curve
+        test, curve = tested.test, tested.test.curve
         if not test.is_separable:
             by_audit = "the estimate is that of the audit alone"
             warn_not_separable(test, self._sizes, by_audit if tested.audit else "every prior in [0, 1] is possible")

@@ -16,6 +16,11 @@ what two rows do to each other's scores does not vanish if the scores are mostly
 variance is the first-order part times the share of noise in h, which is estimated from the differences of h between
 repetitions.
 
+R̂ is only shown if D is clearly positive (:data:`LEAST_SEPARATION`), and D̂ is then too large on average: where it is
+close to the limit, tests that ignore this reject the true R too often. So each test is conditional on it. With s the
+statistic of N − rD, S that of D and c their correlation, S − c·s is independent of s, and given its value the limit on
+S is a limit on s: a normal distribution that is cut off there, whatever the true D is (Lee et al. 2016).
+
 Means of h and their errors come from rows (:mod:`priorshift.scores.witness`) or from counts of p-values
 (:mod:`priorshift.scores.counts`), as :class:`WitnessMeans`; everything after that is here.
 """
@@ -27,9 +32,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
 
 from priorshift.arrays import Floats
 from priorshift.errors import WeakSeparationWarning
+from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.scores import mixture
 from priorshift.warning_records import warn
 
@@ -37,7 +44,7 @@ _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # largest r that is tested
 _LEAST_COUNT = 5.0  # smallest density of p-values in a bin, in rows of U
-LEAST_SEPARATION = 1.645  # standard errors of D below which P and U may be the same population
+LEAST_SEPARATION = 2.5  # standard errors of D below which P and U may be the same population: 4% of equal ones exceed it
 _SWAPPED = 5.0  # standard errors of the opposite sign that cannot be chance
 _LARGEST_SEPARATION = 1e4  # in messages
 _LARGEST_WIDENING = 1e12  # of a variance; anything smaller is rounding error
@@ -47,10 +54,8 @@ _LARGEST_WIDENING = 1e12  # of a variance; anything smaller is rounding error
 class RatioTest:
     """The test of R = r at many r."""
 
-    ratios: Floats  # r, rising
-    statistic: Floats  # (N − rD)/√Var(N − rD), which falls in r where the samples are separable
-    error: Floats  # √Var(N − rD)/D, the standard error of R̂ if R = r; infinite where D is not positive
-    freedom: Floats  # Satterthwaite's degrees of freedom
+    curve: TabulatedCurve  # the confidence that R ≤ r, given that the samples were found separable
+    error: Floats  # √Var(N − rD)/D at the ratios of the curve: the standard error of R̂ if R = r; infinite if D ≤ 0
     ratio: float  # R̂, where the statistic is zero; NaN if it is zero nowhere
     ratio_error: float  # standard error of R̂; NaN if there is no R̂
     separation: float  # D over its standard error, for the h of R̂
@@ -63,11 +68,11 @@ class RatioTest:
         test = coarse.result()
         if not np.isfinite(test.ratio):
             return test
-        error = float(np.interp(test.ratio, test.ratios, test.error))
+        error = float(np.interp(test.ratio, test.curve.ratios, test.error))
         if not np.isfinite(error):
             return test
         fine = test.ratio + error * _FINE
-        fine = np.setdiff1d(fine[fine > 0], test.ratios)  # those that were not yet tested
+        fine = np.setdiff1d(fine[fine > 0], test.curve.ratios)  # those that were not yet tested
         return TriedRatios.join([coarse, try_ratios(fine)]).result() if len(fine) else test
 
 
@@ -81,6 +86,7 @@ class TriedRatios:
     denominator: Floats  # D
     freedom: Floats  # Satterthwaite's degrees of freedom of the variance
     separation: Floats  # D over its standard error
+    correlation: Floats  # of D and N − rD
     inflation: Floats  # 1 + the share of noise in h, by which variances of the source are multiplied
     parts: Floats  # variances of the difference due to T, U and P alone (3, ratios), without the inflation
 
@@ -105,7 +111,11 @@ class TriedRatios:
         ratio_error = float(np.interp(nearest, r, error)) if is_finite else float("nan")
         separation = float(np.interp(nearest, r, self.separation))
         is_separable = bool(separation > LEAST_SEPARATION and is_finite)
-        return RatioTest(r, self.difference / spread, error, self.freedom, ratio, ratio_error, separation, is_separable)
+        curve = TabulatedCurve.from_tests(r, self.difference / spread, self.freedom)
+        if is_separable:
+            level = _given_separation(curve.level, separation - LEAST_SEPARATION, self.correlation)
+            curve = TabulatedCurve(r, np.maximum.accumulate(level))
+        return RatioTest(curve, error, ratio, ratio_error, separation, is_separable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +193,9 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     independent, ones = var_U + var_P, np.ones_like(r)
     var_D = inflation * np.maximum(means.source_variance(ones, -ones), independent)
     var_D = var_D + U.privacy_variance + P.privacy_variance
+    # Cov(D, N − rD) = −Cov(E_U h − E_P h, r·E_U h + (1−r)·E_P h), by Cov(a, b) = (Var(a + b) − Var(a − b))/4
+    covariance = -inflation * (means.source_variance(r + 1, -r) - means.source_variance(r - 1, 2 - r)) / 4
+    correlation = np.clip(covariance / np.sqrt(np.maximum(V * var_D, 1e-300)), -1.0, 1.0)
 
     # Satterthwaite's rule: (Σ parts)²/Σ(parts²/(observations − 1))
     observations_P, observations_U, observations_T = means.observations
@@ -191,7 +204,21 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     freedom = parts.sum(axis=0) ** 2 / np.maximum((parts**2 / one_less).sum(axis=0), 1e-300)
     separation = U.mean / np.sqrt(np.maximum(var_D, 1e-300))
     variance, freedom = np.maximum(V, 1e-300), np.maximum(freedom, 1.0)
-    return TriedRatios(r, target_mean - r * U.mean, variance, U.mean, freedom, separation, inflation, parts)
+    difference = target_mean - r * U.mean
+    return TriedRatios(r, difference, variance, U.mean, freedom, separation, correlation, inflation, parts)
+
+
+def _given_separation(level: Floats, excess: float, correlation: Floats) -> Floats:
+    """Return the level Φ⁻¹(confidence that R ≤ r) of each test, given that the separation exceeds its limit.
+
+    `level` is without this condition, `excess` is the separation less its limit, and `correlation` is that of the
+    separation with the statistic s = −level. The condition is s < −level + excess/|c| where the correlation c is
+    negative, and s > −level − excess/c where it is positive.
+    """
+    reach = excess / np.maximum(np.abs(correlation), 1e-12)
+    below = -ndtri_exp(np.minimum(log_ndtr(-level) - log_ndtr(reach - level), 0.0))  # s is cut off above
+    above = ndtri_exp(np.minimum(log_ndtr(level) - log_ndtr(reach + level), 0.0))  # s is cut off below
+    return np.asarray(np.where(correlation < 0, below, above))
 
 
 def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str) -> None:

@@ -34,7 +34,6 @@ from priorshift.diagnosis.residuals import (
     weighted_samples,
 )
 from priorshift.diagnosis.shift_tests import label_shift_test, numbered, rank_p_values, shift_test
-from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_table
 from priorshift.io.tables import Table
@@ -57,8 +56,7 @@ def fitted(X, y, shared=None, **more):
 def inputs_of(source, witness, target, seed=0):
     p_values = witness.scored.target_p_values(target)
     test = witness.test(p_values, target)
-    curve = TabulatedCurve.from_tests(test.ratios, test.statistic, test.freedom)
-    fit = TargetFit(target, None, test, curve, p_values, None, witness, True)
+    fit = TargetFit(target, None, test, p_values, None, witness)
     return DiagnosisInput(source, fit, rng=np.random.default_rng(seed))
 
 

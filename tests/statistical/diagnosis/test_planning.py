@@ -34,12 +34,11 @@ class Pilot:
         self.witness = Witness.from_scores(scored, self.source.without_rows(), *scored.mixture)
         self.values = scored.target_p_values(self.target)
         self.test = self.witness.test(self.values, self.target)
-        self.curve = TabulatedCurve.from_tests(self.test.ratios, self.test.statistic, self.test.freedom)
 
     def fit(self, prior=None):
         prior = prior or PointPrior(0.3)
         estimate = SimpleNamespace(source_prior=prior.value)
-        return TargetFit(self.target, estimate, self.test, self.curve, self.values, prior, self.witness, True)
+        return TargetFit(self.target, estimate, self.test, self.values, prior, self.witness)
 
     def plan(self, prior=None, **settings):
         return planning(DiagnosisInput(self.source, self.fit(prior), **settings))
@@ -67,7 +66,7 @@ def plan(plain):
 def test_the_parts_of_the_variance_add_up_to_that_of_the_test(plain):
     parts = plain.witness.variance_parts(plain.test.ratio, plain.values, plain.target)
     assert parts.positive + parts.unlabeled + parts.target == pytest.approx(parts.total, rel=1e-9)
-    error = np.interp(plain.test.ratio, plain.test.ratios, plain.test.error)
+    error = np.interp(plain.test.ratio, plain.test.curve.ratios, plain.test.error)
     assert parts.total == pytest.approx(error**2, rel=1e-3)  # which is read between ratios
     moved = plain.witness.influence(plain.test.ratio, plain.values, plain.target)
     in_P = plain.source.observation[plain.source.positive]
@@ -86,7 +85,7 @@ def test_components_are_the_shares_of_the_variance(plain, plan):
 
 
 def test_the_pilots_own_width_is_foreseen(plain, plan):
-    low, high = plain.curve.interval(0.3, 0.95)
+    low, high = plain.test.curve.interval(0.3, 0.95)
     assert plan.width == pytest.approx(high - low)
     assert plan.predict() == plan.expected_width == pytest.approx(plan.width, rel=0.05)
 
@@ -135,7 +134,7 @@ def test_widths_at_other_sizes_are_those_that_are_foreseen(times):
     for seed in range(8):
         plan = pilot(seed, sizes).plan()
         foreseen.append(plan.predict(positive=there[0], unlabeled=there[1], target=there[2]))
-        low, high = pilot(100 + seed, there).curve.interval(0.3, 0.95)
+        low, high = pilot(100 + seed, there).test.curve.interval(0.3, 0.95)
         found.append(high - low)
     assert np.mean(foreseen) == pytest.approx(np.mean(found), rel=0.15)
 

@@ -46,12 +46,11 @@ class Case:
         self.witness = Witness.from_scores(scored, self.source.without_rows(), *scored.mixture)
         self.values = scored.target_p_values(self.target)
         self.test = self.witness.test(self.values, self.target)
-        self.curve = TabulatedCurve.from_tests(self.test.ratios, self.test.statistic, self.test.freedom)
 
     def inputs(self, prior=None, **settings):
         prior = prior or PointPrior(0.3)
         estimate = SimpleNamespace(source_prior=prior.value)
-        fit = TargetFit(self.target, estimate, self.test, self.curve, self.values, prior, self.witness, True)
+        fit = TargetFit(self.target, estimate, self.test, self.values, prior, self.witness)
         return DiagnosisInput(self.source, fit, **{"rng": np.random.default_rng(0), **settings})
 
     def sensitivity(self, prior=None, **settings):
@@ -83,7 +82,7 @@ def normal_curve(ratio, error):
 
 def conclusion(ratio, curve, prior, threshold=None):
     fit = SimpleNamespace(
-        test=SimpleNamespace(ratio=ratio), curve=curve, prior=prior, is_separable=True,
+        test=SimpleNamespace(ratio=ratio, curve=curve, is_separable=True), prior=prior,
         estimate=SimpleNamespace(source_prior=prior.value),
     )  # fmt: skip
     return conclude(DiagnosisInput(None, fit, threshold=threshold))
@@ -174,8 +173,8 @@ def test_rows_left_out_give_the_test_of_the_rows_that_are_left(kind):
     for out in ((out_source, NONE), (NONE, out_target), (out_source, out_target)):
         fast, slow = retest_without(c.inputs(), *out), slowly_without(c, *out, **known)
         assert fast.ratio == pytest.approx(slow.ratio, abs=1e-9)
-        assert np.interp(0.7, fast.ratios, fast.error) == pytest.approx(
-            np.interp(0.7, slow.ratios, slow.error), rel=1e-6
+        assert np.interp(0.7, fast.curve.ratios, fast.error) == pytest.approx(
+            np.interp(0.7, slow.curve.ratios, slow.error), rel=1e-6
         )
 
 
@@ -348,7 +347,7 @@ def test_over_assumed_priors_the_estimate_is_a_line_and_turns_where_it_is_said_t
     low, high = found.sure_priors
     assert low < found.turning_prior < high
     for at, side in ((low - 0.01, "below"), (high + 0.01, "above"), ((low + high) / 2, "open")):
-        assert conclusion(plain.test.ratio, plain.curve, PointPrior(at), threshold=0.65).side == side
+        assert conclusion(plain.test.ratio, plain.test.curve, PointPrior(at), threshold=0.65).side == side
     assert plain.sensitivity().turning_prior is None
 
 
@@ -439,6 +438,6 @@ def test_no_conclusion_no_turning_but_still_half_a_width():
 
 
 def test_a_violation_without_a_kernel_has_its_shifts_alone(plain):
-    found = conclusion(plain.test.ratio, plain.curve, PointPrior(0.3))
+    found = conclusion(plain.test.ratio, plain.test.curve, PointPrior(0.3))
     made = violation(found, plain.shifted(), None, ())
     assert np.isnan(made.decisive.distance) and made.decisive.shift > 0

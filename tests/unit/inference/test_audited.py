@@ -10,7 +10,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
-from scipy.special import betainc
+from scipy.optimize import brentq
+from scipy.special import betainc, ndtr, ndtri
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 
@@ -18,7 +19,12 @@ import priorshift as ps
 from priorshift.audit import AuditedShare
 from priorshift.cli import main
 from priorshift.errors import DuplicateRowsWarning, InconsistentInputWarning, InputError, WeakSeparationWarning
-from priorshift.inference.audit_combination import SampleAudit, combine_with_audit
+from priorshift.inference.audit_combination import (
+    DOUBT_OF_TARGET,
+    SampleAudit,
+    _assisted_interval,
+    combine_with_audit,
+)
 from priorshift.inference.confidence_curve import TabulatedCurve
 from priorshift.inference.prior_knowledge import PiecewiseUniform
 from priorshift.problem import Source
@@ -574,3 +580,62 @@ def test_an_audit_of_copies_counts_observations():
         answer = witness.estimate(tripled, audit=of_rows)
     error = np.sqrt(0.3 * 0.7 / 400)
     assert answer.standard_error == pytest.approx(error, rel=0.25)
+
+
+# ---- an interval of the target's prior that holds by the labels alone
+
+
+def _prior_of_rows(mean, spread, doubt):
+    """A normal prior mixed with Jeffreys', on fine steps."""
+    normal = stats.norm(mean, spread)
+    edges = np.unique(np.concatenate([np.linspace(0, 1, 401), np.clip(mean + spread * np.linspace(-5, 5, 151), 0, 1)]))
+    return PiecewiseUniform(edges, (1 - doubt) * np.diff(normal.cdf(edges)) + doubt * np.diff(betainc(0.5, 0.5, edges)))
+
+
+@pytest.mark.parametrize("labels", [10, 30, 100])
+@pytest.mark.parametrize("mean", [0.02, 0.2, 0.5, 0.9])
+def test_the_interval_holds_whatever_the_tables_say(labels, mean):
+    """Coverage is the sum of binomial probabilities over the counts whose interval contains the truth."""
+    prior = _prior_of_rows(mean, 0.03, 0.5)
+    counts = np.arange(labels + 1)
+    shares = [sample_of(count / labels, labels, 10**7).of_rows for count in counts]
+    ends = np.array([_assisted_interval(prior, share, 0.05) for share in shares])
+    for truth in (0.03, 0.11, 0.3, 0.52, 0.8):
+        inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        assert stats.binom.pmf(counts[inside], labels, truth).sum() >= 0.945  # 0.95, and the width of a step
+
+
+def test_the_interval_is_yu_and_hoffs_where_everything_is_normal():
+    """Ends solve Φ((y−θ)/σ) = αs(θ) or 1 − α(1−s(θ)), with s(θ) = g⁻¹(2σ(θ−μ)/τ²) for a normal prior N(μ, τ²)."""
+    labels, mean, spread, value, alpha = 40_000, 0.3, 0.004, 0.302, 0.05
+    sigma = np.sqrt(value * (1 - value) / labels)
+    g = lambda s: ndtri(alpha * s) - ndtri(alpha * (1 - s))  # noqa: E731
+
+    def share(theta):
+        return brentq(lambda s: g(s) - 2 * sigma * (theta - mean) / spread**2, 1e-12, 1 - 1e-12)
+
+    low = brentq(lambda t: ndtr((t - value) / sigma) - alpha * (1 - share(t)), value - 4 * sigma, value)
+    high = brentq(lambda t: ndtr((value - t) / sigma) - alpha * share(t), value, value + 4 * sigma)
+    edges = np.linspace(mean - 6 * spread, mean + 6 * spread, 4001)
+    prior = PiecewiseUniform(edges, np.diff(stats.norm(mean, spread).cdf(edges)))
+    found = _assisted_interval(prior, sample_of(value, labels, 10**9).of_rows, alpha)
+    np.testing.assert_allclose(found, (low, high), atol=0.03 * sigma)
+
+
+def test_an_audit_that_confirms_the_tables_shortens_the_interval_of_the_labels():
+    sample = sample_of(0.3, 60, 10**6)
+    alone = combine_with_audit(None, sample, from_rows=True)
+    confirmed = combine_with_audit(stats.norm(0.3, 0.01), sample, from_rows=True, doubt=DOUBT_OF_TARGET)
+    widths = [high - low for low, high in (audited.interval(0.95) for audited in (confirmed, alone))]
+    assert 0.8 * widths[1] < widths[0] < 0.95 * widths[1]
+    disputed = combine_with_audit(stats.norm(0.42, 0.01), sample, from_rows=True, doubt=DOUBT_OF_TARGET)
+    low, high = disputed.interval(0.95)
+    assert disputed.agrees and low < 0.25 and high > 0.42  # it contains what the tables say
+
+
+def test_the_noise_of_the_rows_is_in_the_interval():
+    """If all rows are audited, what is left is that they are a sample of the population."""
+    n = 400
+    audited = combine_with_audit(stats.beta(121, 281), sample_of(0.3, n, n), from_rows=True, doubt=DOUBT_OF_TARGET)
+    low, high = audited.interval(0.95)
+    np.testing.assert_allclose((low, high), stats.beta(120.5, 280.5).ppf([0.025, 0.975]), atol=0.006)
