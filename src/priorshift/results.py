@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priorshift.formatting import decimals
+from priorshift.formatting import decimals, format_range
 from priorshift.result_tables import to_plain
 
 _STATUS_NOTES = {"few positives": ", a guess from few positives", "no estimate": ", the data cannot tell"}
@@ -233,7 +233,7 @@ class PriorEstimate:
         point, origin = f"{self.source_prior:.3g}", self.source_prior_by
         ends, error = self.details.get("source_prior_range"), self.details.get("source_prior_standard_error")
         if origin == "range" and ends:
-            return f"{ends[0]:.3g} to {ends[1]:.3g}"
+            return format_range(*ends)
         if origin == "distribution" and error:
             return f"{point} ± {error:.2g}"
         return point if origin == "given" else f"{point} by {origin}"

@@ -379,10 +379,7 @@ SETTINGS = {
     "half a prior": ({"prior": {"low": 0.1}}, "not complete"),
     "a prior of 1": ({"prior": {"value": 1}}, "between 0 and 100%, such as 20;"),
     "a prior of 0": ({"prior": {"value": 0}}, "between 0 and 100%, such as 20;"),
-    "a range from 0": (
-        {"prior": {"low": 0, "high": 0.3}},
-        "between 0 and 100%, the lower end first, such as 10 to 30",
-    ),
+    "a range to 1": ({"prior": {"low": 0.3, "high": 1}}, "between 0 and 100%, the lower end first, such as 10 to 30"),
     "a range upside down": ({"prior": {"low": 0.3, "high": 0.1}}, "lower end first"),
     "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "not larger"),
     "text for a number": ({"prior": {"value": "0.2"}}, "not complete"),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from priorshift.errors import PriorShiftWarning
-from priorshift.formatting import decimals, range_decimals, wrap_lines
+from priorshift.formatting import decimals, format_range, range_decimals, wrap_lines
 from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, RangePrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
@@ -93,6 +93,7 @@ class Identification(TextReport):
     level: Level  # π′ itself, R and a range of π′, or nothing
     separation: float  # of P from U, in standard errors
     overlap: float  # probability that a negative scores above a positive, 1 − AUC
+    score_noise: float  # share of noise of the scores in the witness function, 0 to 1; NaN without an estimate
     positives: int  # labelled rows
     effective_positives: float  # effective number of independent labelled rows
     source_prior: float  # π in use; the middle of a range
@@ -123,7 +124,8 @@ class Identification(TextReport):
     def source_prior_text(self) -> str:
         """The source prior as text: the value that was given, or its range."""
         is_point = self.source_prior_by == "given"
-        return f"{self.source_prior:.3g}" if is_point else format_range(self.source_prior_range)
+        digits = range_decimals(*self.source_prior_range)
+        return f"{self.source_prior:.3g}" if is_point else format_range(*self.source_prior_range, f".{digits}f")
 
     @property
     def largest_text(self) -> str:
@@ -178,6 +180,9 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     ratio_low, ratio_high = fit.test.curve.quantiles(inputs.confidence) if fit.test.is_separable else (0.0, float("inf"))
     from_tables, other_estimates = _prior_from_tables(estimator, source)
     largest = largest_prior(fit.witness.scored, _BOUND_ERROR)
+    score_noise = float("nan")
+    if np.isfinite(test.ratio):
+        score_noise = fit.witness.variance_parts(test.ratio, fit.p_values, fit.target).noise
     contradicted = estimate.source_prior_by in _GIVEN and low > largest
     estimators = {
         "MixturePrior": from_tables.prior_,
@@ -185,7 +190,8 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         "largest": from_tables.mixture_prior_,
     }
     return Identification(
-        level=level, separation=test.separation, overlap=from_tables.overlap_, positives=len(source.positive),
+        level=level, separation=test.separation, overlap=from_tables.overlap_, score_noise=score_noise,
+        positives=len(source.positive),
         effective_positives=source.P.observations, source_prior=estimate.source_prior,
         source_prior_by=estimate.source_prior_by, source_prior_range=(low, high),
         range_from_tables=from_tables.interval_, estimators=estimators | other_estimates, largest_prior=largest,
@@ -193,12 +199,6 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         variance_from_prior=variance_from_prior, ratio=test.ratio, ratio_low=ratio_low, ratio_high=ratio_high,
         target_low=target_low, target_high=target_high, confidence=inputs.confidence,
     )  # fmt: skip
-
-
-def format_range(ends: tuple[float, float]) -> str:
-    """Return the text "low to high" with as many decimals as distinguish the ends."""
-    (low, high), digits = ends, range_decimals(*ends)
-    return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def _prior_from_tables(estimator: WitnessShift, source: Source) -> tuple[MixturePrior, dict[str, float]]:

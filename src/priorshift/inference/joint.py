@@ -201,10 +201,22 @@ class JointRatios:
         low, high = float(np.clip(min(low, estimate), -1, 1)), float(np.clip(max(high, estimate), -1, 1))
         interval = Interval(low, high, confidence, "joint")
         total_error = float(np.hypot(standard_error(self.source_prior), gap * self.prior.error))
+        # if both ratios are equal, rows of both targets have the same variance, as in `equality`
+        pair = np.array([first, second])
+        variance_if_equal = variance + float((self._common_variance(pair) - self.own_variance[pair]).sum())
         p_value = 1.0 if gap == 0 else 0.0  # without any variance
-        if variance > 0:
-            p_value = float(2 * stdtr(freedom, -abs(gap) / sqrt(variance)))
+        if variance_if_equal > 0:
+            p_value = float(2 * stdtr(freedom, -abs(gap) / sqrt(variance_if_equal)))
         return estimate, interval, total_error, p_value
+
+    def _common_variance(self, targets: Index) -> Floats:
+        """Return the variance of each R̂_k from the target's own rows, if rows of these targets have one variance."""
+        observations, own_variance = self.observations[targets], self.own_variance[targets]
+        if not np.isfinite(observations).all():
+            return own_variance
+        row_freedom = np.maximum(observations - 1, 0.0)
+        row_variance = float(row_freedom @ (observations * own_variance)) / max(float(row_freedom.sum()), 1e-300)
+        return np.asarray(row_variance / observations)
 
     def equality(self) -> EqualityTest:
         """Test whether all ratios are equal, by Wald's statistic.
@@ -213,16 +225,12 @@ class JointRatios:
         the few rows of each target it would be too small where R̂ happens to be far off, and many small targets would
         seem to differ. With the error of that variance the χ² distribution becomes an F distribution.
         """
-        own_variance = self.own_variance  # variance of each R̂_k from the target's rows
-        row_freedom = self.observations - 1
-        if np.isfinite(self.observations).all():
-            row_variance = float(row_freedom @ (self.observations * own_variance)) / float(row_freedom.sum())  # pooled
-            own_variance = row_variance / self.observations
+        own_variance = self._common_variance(np.arange(len(self.ratios)))
         inverse = pinvh(self.covariance + np.diag(own_variance - self.own_variance))
         weights = inverse.sum(axis=0)  # generalised least squares
         residual = self.ratios - (weights @ self.ratios) / weights.sum()  # from the best common R
         statistic, freedom = max(float(residual @ inverse @ residual), 0.0), len(residual) - 1
-        total_freedom = float(row_freedom.sum())
+        total_freedom = float((self.observations - 1).sum())
         if np.isfinite(total_freedom):
             p_value = fdtrc(freedom, total_freedom, statistic / freedom)
         else:

@@ -12,6 +12,7 @@ from scipy import stats
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
+from priorshift.formatting import format_range
 from priorshift.inference.confidence_curve import ConfidenceCurve
 from priorshift.io.parameters import check_prior, is_number
 
@@ -63,7 +64,7 @@ class RangePrior:
 
     def __str__(self) -> str:
         """Return the range as text."""
-        return f"{self.low:.3g} to {self.high:.3g}"
+        return format_range(self.low, self.high)
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:
         """Compute the interval of π′ that holds for every π of the range: the union of those at its two ends."""

@@ -29,7 +29,8 @@ function share(id, what, such) {
 }
 
 function range() {
-  const low = share("low", "The lower end of the range", 10);
+  const isAtMost = field("low").value.trim() === "" || field("low").valueAsNumber === 0;
+  const low = isAtMost ? 0 : share("low", "The lower end of the range", 10);
   const high = share("high", "The upper end of the range", 30);
   if (low >= high) throw new Wrong("The lower end of the range must be below the upper one, such as 10 to 30%.", field("low"));
   return { low, high };
