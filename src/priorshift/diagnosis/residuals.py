@@ -61,6 +61,7 @@ _KNOTS = 1000  # values by which the distribution function of a column is stored
 _REPEATS, _FOLDS, _SCORE_AXES = 20, 5, 64  # cross-fitting of the score, and axes of the kernel that it uses
 _RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0)  # penalties that the score chooses from
 _BLOCK_ROWS = 4096
+_COPIES_OF_FEW_VALUES = 50  # rows for each distinct row, from which on copies have one score in all folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,12 +434,18 @@ def _equate_copies(
 
     In single precision the score of a row depends on the rows that it is scored with, so that ties between samples
     would break in favour of one of them. Each row that repeats is scored once, and its copies get that score.
+
+    If there are few distinct rows, copies also get the same score in all folds, the mean over models. Otherwise ties
+    would break between folds, by the noise of the models: a fold's model has a high score for a row that is rare among
+    the fold's own positives, since it was fitted to the others. What rows of P and U contribute to their own scores is
+    then at most 1 in 50.
     """
     start = np.cumsum([0, *map(len, samples)])  # position of each sample's first row among all rows
     _, first_row, number, copies = np.unique(
         np.concatenate(codes), return_index=True, return_inverse=True, return_counts=True
     )
     repeated = np.flatnonzero(copies > 1)
+    has_few_values = len(copies) * _COPIES_OF_FEW_VALUES <= len(number)
     for begin in range(0, len(repeated), _BLOCK_ROWS):
         chunk = repeated[begin : begin + _BLOCK_ROWS]
         line = np.full(len(copies), -1)  # line of each distinct row in `table`
@@ -448,6 +455,8 @@ def _equate_copies(
         ]
         rows = np.concatenate([samples[k][first_row[chunk[own]] - start[k]] for k, own in enumerate(of_sample)])
         table = score(rows)  # shape (repeats, lines, folds)
+        if has_few_values:
+            table = np.broadcast_to(table.mean(axis=2, keepdims=True), table.shape)
         line[chunk[np.concatenate(of_sample)]] = np.arange(len(chunk))
         for k, fold in enumerate(folds):
             line_of_row = line[number[start[k] : start[k + 1]]]
@@ -463,7 +472,7 @@ class ResidualFeatures:
     kernel: KernelFeatures
     columns: ColumnFeatures
     cosines: Floats  # functions of the p-value, shape (cosines, bins)
-    cosine_means: Floats  # means of the cosines in P, which are known exactly, since p-values are ranks in P
+    cosine_means: Floats  # means of the cosines in P, which are known exactly but for ties, since p-values are ranks
     variance_factor: float  # by which the noise of the scores enlarges the variance of cosine means in P and U
     rows: Sequence[Rows]  # of P, U and T, scaled
     bins: Sequence[Index]  # of the p-values of P, U and T, shape (repeats, rows)
@@ -485,6 +494,8 @@ class ResidualFeatures:
         # that of the first cosine, a conservative choice: noise of the scores affects slowly varying functions most
         factor = 1 + witness.noise_share(np.tile(cosines[0], (len(p_values), 1)))
         columns, positive_means = ColumnFeatures.fit(source, U[:]), witness.positive_mean(cosines)
+        if np.abs(witness.tie_shares).max() * _COPIES_OF_FEW_VALUES > 1:  # ranks that no tied row has do not count
+            positive_means = np.mean([cosines[:, bins] @ source.P.mass for bins in witness.positive], axis=0)
         bins = witness.positive, witness.population, mixture.bins(p_values)
         return cls(kernel, columns, cosines, positive_means, factor, rows, bins, prepare)
 

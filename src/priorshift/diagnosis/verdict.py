@@ -41,10 +41,10 @@ _MOST_STEPS = 4  # recommendations
 _AUDIT_WIDTH = 0.2  # of the interval that an audit alone is to give
 _AUDIT_LABELS = 100  # to add to the tables
 _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
-# Standard errors of P from U below which no estimate gets a plain yes: always, and where more of the scores is noise.
-# Among 573 draws of normal classes that are 4 to 15 standard errors apart, 4% of the intervals missed up to that share
-# of noise, and 10% above it.
-_LEAST_CLEAR, _CLEAR, _MOST_NOISE = 4.0, 15.0, 0.2
+# An estimate gets no plain yes if P is fewer standard errors from U, or if the classes overlap and more of the scores is
+# noise. Among 573 draws of overlapping normal classes that are further apart, 4% of the intervals missed up to that
+# share of noise, and 10% above it.
+_CLEAR_SEPARATION, _MOST_NOISE, _MOST_OVERLAP = 4.0, 0.2, 0.1
 _SWAPPED = -5.0  # standard errors of a separation of the wrong sign
 _MOST_VARIANCE = 0.5  # share of the variance that comes from π, above which π should be found from elsewhere
 Answer = Literal["yes", "with care", "no"]
@@ -157,9 +157,9 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
         values = ", ".join(f"{name} {value:.2f}" for name, value in estimates.items())
         yield f"Estimators of the source prior disagree: {values}."
     separation, noise = identification.separation, identification.score_noise
-    if separation < _LEAST_CLEAR or (separation < _CLEAR and noise > _MOST_NOISE):
+    if separation < _CLEAR_SEPARATION or (noise > _MOST_NOISE and identification.overlap > _MOST_OVERLAP):
         yield (
-            f"The scores that the estimate rests on are {noise:.0%} noise, and the positives are only "
+            f"The scores that the estimate rests on are {noise:.0%} noise, and the positives are "
             f"{separation:.1f} standard errors from the population. Label more positives, or add "
             "columns that distinguish them."
         )
