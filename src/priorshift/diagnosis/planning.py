@@ -44,6 +44,7 @@ _NAMES = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "tar
 _MOST_TIMES = 1e4  # multiple of the pilot's rows beyond which a width counts as unreachable
 _CELLS = 60  # points by which a distribution of π is approximated
 _ROW_FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)  # multiples of the rows at which the posterior of π is computed
+_LEAST_SHARE = 1e-6  # of positives and of negatives in a planned audit; without both, its labels have no variance
 _NEGLIGIBLE = 0.05  # share of the width that doubling a sample must save to be recommended
 
 
@@ -145,7 +146,7 @@ class Planning(TextReport):
         if prior_share <= 0.5:
             return step
         # the effect of more rows on an estimated source prior is extrapolated
-        rough = "" if self._pilot.relative_spread is None else " (how much more rows reduce it is a rough guess)"
+        rough = " (how much more rows reduce it is a rough guess)" if self._pilot.prior_is_from_rows else ""
         return f"{step} But {open_prior}{rough}, which an audit or a survey reduces."
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,6 +183,11 @@ class _Pilot:
     source_rows: float  # of U
     target_rows: int
     confidence: float
+
+    @property
+    def prior_is_from_rows(self) -> bool:
+        """Whether π is estimated from the rows."""
+        return self.relative_spread is not None
 
     def width(self, positive: float, unlabeled: float, target: float) -> float:
         """Return the expected width with these multiples of the rows of P, U and T."""
@@ -226,22 +232,30 @@ class _Pilot:
     def width_with_target_audit(self, labels: int) -> float:
         """Return the expected width if this number of target rows, drawn at random, were audited."""
         belief = self._target_belief
-        audit = expected_audit(min(max(belief.mean(), 1e-6), 1 - 1e-6), labels, self.target_rows, self.explained[1])
-        sample_audit = SampleAudit(audit, self.model.sizes[2])
-        audited = combine_with_audit(belief, sample_audit, from_rows=True, doubt=DOUBT_OF_TARGET)
+        _, _, size_T = self.model.sizes
+        _, explained_T = self.explained
+        audit = expected_audit(_within_limits(belief.mean()), labels, self.target_rows, explained_T)
+        audited = combine_with_audit(belief, SampleAudit(audit, size_T), from_rows=True, doubt=DOUBT_OF_TARGET)
         low, high = audited.interval(self.confidence)
         return high - low
 
     def width_with_source_audit(self, labels: int) -> float:
         """Return the expected width if this number of unlabelled rows, drawn at random, were audited."""
         prior = self.prior
-        if isinstance(prior, PointPrior):
+        if isinstance(prior, PointPrior):  # π is known, so labels of unlabelled rows add nothing
             return self._width(self.model.sizes, prior)
-        belief = prior.distribution if isinstance(prior, DistributionPrior) else None  # labels replace a range
-        audit = expected_audit(min(max(prior.value, 1e-6), 1 - 1e-6), labels, self.source_rows, self.explained[0])
-        sample_audit = SampleAudit(audit, self.model.sizes[1])
-        audited = combine_with_audit(belief, sample_audit, from_rows=self.relative_spread is not None).distribution
-        return self._width(self.model.sizes, DistributionPrior(audited))
+        # labels update a distribution of π; a range has none, and π is estimated from the labels alone
+        belief = prior.distribution if isinstance(prior, DistributionPrior) else None
+        _, size_U, _ = self.model.sizes
+        explained_U, _ = self.explained
+        audit = expected_audit(_within_limits(prior.value), labels, self.source_rows, explained_U)
+        audited = combine_with_audit(belief, SampleAudit(audit, size_U), from_rows=self.prior_is_from_rows)
+        return self._width(self.model.sizes, DistributionPrior(audited.distribution))
+
+
+def _within_limits(share: float) -> float:
+    """Return a share of positives, moved away from 0 and 1 if necessary."""
+    return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
 
 
 def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
@@ -285,7 +299,9 @@ def planning(inputs: DiagnosisInput) -> Planning:
         reason = "the positives cannot be distinguished from the unlabelled rows."
         return Planning(1.0, dict.fromkeys(names, float("nan")), sizes, inputs.confidence, reason)
     # R at the estimate of π′, which is in [0, 1] even where R̂ itself is impossible
-    value = fit.test.curve.mean(*prior.points) if isinstance(prior, DistributionPrior) else fit.test.curve.mean(prior.value)
+    value = (
+        fit.test.curve.mean(*prior.points) if isinstance(prior, DistributionPrior) else fit.test.curve.mean(prior.value)
+    )
     model = WidthModel.fit(fit, (1 - value) / (1 - prior.value))
     explained = []  # in U and T, the share of the labels' variance that posteriors explain, if they are calibrated
     for p_values, ratio, mass in (
@@ -297,8 +313,9 @@ def planning(inputs: DiagnosisInput) -> Planning:
         explained.append(min(float(mass @ (posterior - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99))
     from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
     pilot = _Pilot(
-        model=model, curve=fit.test.curve, prior=prior, relative_spread=_relative_spread(witness) if from_rows else None,
-        explained=explained, source_rows=scored.sizes[1], target_rows=len(target), confidence=inputs.confidence,
+        model=model, curve=fit.test.curve, prior=prior, explained=explained, source_rows=scored.sizes[1],
+        relative_spread=_relative_spread(witness) if from_rows else None, target_rows=len(target),
+        confidence=inputs.confidence,
     )  # fmt: skip
     # Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as a uniform distribution
     prior_error = (prior.high - prior.low) / 12**0.5 if isinstance(prior, RangePrior) else prior.error

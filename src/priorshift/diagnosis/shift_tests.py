@@ -45,7 +45,8 @@ from priorshift.threads import one_blas_thread
 RESAMPLES = 999
 _LEVEL, _STRICT_LEVEL = 0.05, 0.01  # of significance
 _POOL_BELOW = 100  # observations of a target below which the variance is pooled with that of U
-_LEAST_VARIANCE = 1e-3  # of a difference, as a share of the sum of variances, if common groups cancel out
+_LEAST_VARIANCE = 1e-3  # of a difference of means, as a share of the sum of their variances
+_NOISE_COUNTED = 0.5  # part of the noise of the scores that enters the variance, according to simulations (see above)
 _LEAST_OBSERVATIONS = 5.0  # of a sample: four have only eight patterns of signs
 _SHOWN_ROWS = 10
 _BLOCK_ROWS = 4096
@@ -90,19 +91,18 @@ def shift_test(inputs: DiagnosisInput) -> ShiftTest:
     fit = inputs.fit
     h = fit.witness.function(np.ones(1), fit.target.size)[:, 0]  # shape (repeats, bins)
     _, sample_U, sample_T = weighted_samples(fit.witness.source, fit.target)
-    T = _MeanOfH.measure(sample_T, mean_over_repeats(h, mixture.bins(fit.p_values)))
-    U = _MeanOfH.measure(sample_U, mean_over_repeats(h, fit.witness.population))
-    variances, freedom = _variances(T, U, 1 + fit.witness.noise_share(h) / 2)
-    # Observations have the same numbers in both samples. Those in both contribute to the covariance of the means, which
-    # is scaled as the variances are, from sums of squared terms.
-    scale = 1.0
-    for variance, mean in zip(variances, (T, U), strict=True):
-        scale *= np.sqrt(variance / mean.square_sum) if mean.square_sum > 0 else 0.0
-    common = min(len(T.terms), len(U.terms))
-    covariance = float(T.terms[:common] @ U.terms[:common]) * scale
-    total = sum(variances)
-    variance = max(total - 2 * covariance, _LEAST_VARIANCE * total, 1e-300)
-    statistic, freedom = float((T.value - U.value) / np.sqrt(variance)), max(float(freedom), 1.0)
+    # bins of the p-values of rows, shape (repeats, rows); the witness stores those of the source, not of a target
+    bins_U, bins_T = fit.witness.population, mixture.bins(fit.p_values)
+    T = _MeanOfH.measure(sample_T, mean_over_repeats(h, bins_T))
+    U = _MeanOfH.measure(sample_U, mean_over_repeats(h, bins_U))
+    noise_factor = 1 + _NOISE_COUNTED * fit.witness.noise_share(h)
+    (var_T, var_U), freedom = _variances(T, U, noise_factor)
+    freedom = max(float(freedom), 1.0)
+    # If both samples have the same groups, their errors cancel, and the estimated variance may be near 0 or negative.
+    # The limit keeps a small difference from being significant then; 1e-300 avoids a division by zero.
+    total = var_T + var_U
+    variance = max(total - 2 * _covariance(T, U, var_T, var_U), _LEAST_VARIANCE * total, 1e-300)
+    statistic = float((T.value - U.value) / np.sqrt(variance))
     p_value = min(1.0, 2 * float(stdtr(freedom, -abs(statistic))))
     low, high = fit.test.curve.quantiles(inputs.confidence) if fit.test.curve.is_known else (0.0, float("inf"))
     interval = Interval(low, high, inputs.confidence, "witness")
@@ -143,15 +143,29 @@ def _variances(T: _MeanOfH, U: _MeanOfH, noise_factor: float) -> tuple[tuple[flo
     """
     if T.observations >= _POOL_BELOW:  # each from its own rows (Welch), with Satterthwaite's degrees of freedom
         var_T, var_U = T.square_sum * T.correction, U.square_sum * U.correction * noise_factor
-        inverse_freedom = var_T**2 / (T.observations - 1) + var_U**2 / (U.observations - 1)
-        return (var_T, var_U), (var_T + var_U) ** 2 / max(inverse_freedom, 1e-300)
+        satterthwaite_denominator = var_T**2 / (T.observations - 1) + var_U**2 / (U.observations - 1)
+        return (var_T, var_U), (var_T + var_U) ** 2 / max(satterthwaite_denominator, 1e-300)
     # A small target may by chance have no row of a rare class, and its own variance would be too small.
     # So the variance of rows is pooled over both samples, with their effective numbers of rows.
     rows_T, rows_U = 1 / T.mass_squares, 1 / U.mass_squares
     spread = (rows_T * T.spread + rows_U * U.spread) / max(rows_T + rows_U - 2, 1.0)
+    # rows of its few groups may by chance look independent, so its design effect is at least that of U
     effect_T = max(T.design_effect, U.design_effect) if T.is_grouped else T.design_effect
-    var_T, var_U = spread * T.mass_squares * effect_T, spread * U.mass_squares * U.design_effect * noise_factor
-    return (var_T, var_U), T.observations + U.observations - 2
+    var_T = spread * T.mass_squares * effect_T
+    var_U = spread * U.mass_squares * U.design_effect * noise_factor
+    return (var_T, var_U), T.observations + U.observations - 2  # only observations, not their rows, are independent
+
+
+def _covariance(T: _MeanOfH, U: _MeanOfH, var_T: float, var_U: float) -> float:
+    """Return the covariance of the means of h in T and in U: c_T·c_U·Σ t_i·u_i over the observations i in both.
+
+    t_i and u_i are the terms of an observation, which has the same number in both samples. The factors make the squared
+    terms of each sample add up to its variance: c_T² = var_T/Σ t_i², c_U² = var_U/Σ u_i².
+    """
+    c_T = np.sqrt(var_T / T.square_sum) if T.square_sum > 0 else 0.0
+    c_U = np.sqrt(var_U / U.square_sum) if U.square_sum > 0 else 0.0
+    common = min(len(T.terms), len(U.terms))  # later numbers are in one sample only
+    return float(T.terms[:common] @ U.terms[:common]) * float(c_T * c_U)
 
 
 @dataclass(frozen=True)
@@ -245,34 +259,54 @@ def _test_residuals(
     signs = random_signs(samples, resamples, inputs.rng)
     kernel_means, score_means, column_means = features.resample(samples, signs)
     kernel = Residual.fit(kernel_means)
+    # The ratio only scales the cosines, and the test is valid with any scale: 1, no shift, where R̂ does not exist.
     ratio = inputs.fit.test.ratio
     ratio = min(max(ratio, 0.0), _LARGEST_RATIO) if np.isfinite(ratio) else 1.0
     score = Residual.fit(score_means, inverse_noise(score_means, ratio))  # scaled so that all cosines count the same
-    columns = column_shifts(column_means, features.columns, inputs.source.table)
-    tests, p_values = [], []
-    for residual in (kernel, score):
+    (kernel_test, score_test), statistic, p_value = _combine_tests([kernel, score])
+    violation_squared = _violation_squared(kernel)
+    # ‖a‖² of a = μ_U − μ_P, less what noise contributes to it on average
+    separation_squared = float(kernel.a @ kernel.a - kernel.noise.aa)
+    return LabelShiftTest(
+        statistic=statistic, p_value=p_value, kernel=kernel_test, score=score_test,
+        violation=float(np.sqrt(max(violation_squared, 0.0))), violation_squared=violation_squared,
+        separation=float(np.sqrt(max(separation_squared, 0.0))),
+        columns=column_shifts(column_means, features.columns, inputs.source.table),
+        rows=_rows_in_excess(features, kernel, samples[2].mass), resamples=resamples,
+        reason="the rows of the samples do not vary, so there is nothing to compare." if np.isnan(p_value) else "",
+    )  # fmt: skip
+
+
+def _combine_tests(residuals: Sequence[Residual]) -> tuple[list[ResidualTest], float, float]:
+    """Test each residual; return the tests, the smallest of their p-values, and the p-value of all tests together.
+
+    The latter is the share of resamples in which the smallest p-value is at least as small. Both are NaN where no
+    residual has noise to compare it with.
+    """
+    tests, p_values = [], []  # p-values of the data (first) and of each resample
+    for residual in residuals:
         null = residual.null_statistics()
         if null is None:
             tests.append(ResidualTest())
             continue
         p_values.append(rank_p_values(np.concatenate([[residual.statistic], null])))
         tests.append(ResidualTest(residual.statistic, float(p_values[-1][0]), residual.ratio))
-    statistic, p_value, reason = _NAN, _NAN, "the rows of the samples do not vary, so there is nothing to compare."
-    if p_values:
-        # the smaller p-value of the two tests, in the data (first) and in each resample; its rank is the p-value
-        smaller = np.min(p_values, axis=0)
-        statistic, p_value, reason = float(smaller[0]), float((smaller <= smaller[0]).mean()), ""
-    # squared distances of T from the line P–U, and of U from P, less what noise contributes on average
-    M, N = Gram.from_vectors(kernel.b, kernel.a), kernel.noise
-    signal = Gram(M.bb - N.bb, M.ab - N.ab, M.aa - N.aa)
+    if not p_values:
+        return tests, _NAN, _NAN
+    smallest = np.min(p_values, axis=0)
+    return tests, float(smallest[0]), float((smallest <= smallest[0]).mean())
+
+
+def _violation_squared(kernel: Residual) -> float:
+    """Return the smallest ‖b − r·a‖² over ratios r, less what noise contributes to it; it may be negative.
+
+    With b = μ_T − μ_P and a = μ_U − μ_P in the kernel's space, it is the squared distance of μ_T from the line through
+    μ_P and μ_U. It is computed from the inner products bb = ⟨b, b⟩, ab = ⟨a, b⟩ and aa = ⟨a, a⟩.
+    """
+    observed, noise = Gram.from_vectors(kernel.b, kernel.a), kernel.noise
+    signal = Gram(observed.bb - noise.bb, observed.ab - noise.ab, observed.aa - noise.aa)
     nearest = np.clip(signal.ab / signal.aa, 0.0, _LARGEST_RATIO) if signal.aa > 0 else 0.0
-    squared = float(signal.residual_square(nearest))
-    return LabelShiftTest(
-        statistic=statistic, p_value=p_value, kernel=tests[0], score=tests[1],
-        violation=float(np.sqrt(max(squared, 0.0))), violation_squared=squared,
-        separation=float(np.sqrt(max(float(kernel.a @ kernel.a - N.aa), 0.0))), columns=columns,
-        rows=_rows_in_excess(features, kernel, samples[2].mass), resamples=resamples, reason=reason,
-    )  # fmt: skip
+    return float(signal.residual_square(nearest))
 
 
 def rank_p_values(statistics: Floats) -> Floats:

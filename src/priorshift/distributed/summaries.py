@@ -69,11 +69,13 @@ def sketch(
     """
     passed = given_settings(settings)
     _check_weights(weights)
-    drop = passed.get("drop", ()) if like is None else design_like(like, passed).reader.drop
-    Parts.from_collection(collection, _NAME)  # raises an error for anything but a Dask collection
-    streams = open_streams({_NAME: collection}, drop, weights, client)
-    design = Design.from_chunks(streams[_NAME], passed) if like is None else like.design
-    summarize = partial(_sketch_chunks, design, {_NAME: weights}, like is None)
+    if like is None:
+        streams = _open_collection(collection, passed.get("drop", ()), weights, client)
+        design = Design.from_chunks(streams[_NAME], passed)
+    else:
+        design = design_like(like, passed)
+        streams = _open_collection(collection, design.reader.drop, weights, client)
+    summarize = partial(_sketch_chunks, design, {_NAME: weights}, own_design=like is None)
     return _summarize_all(streams, summarize)[_NAME]
 
 
@@ -107,8 +109,7 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     histogram of 500 rows by a score model of 83 positives
     """
     check_model(model)
-    Parts.from_collection(collection, _NAME)  # raises an error for anything but a Dask collection
-    streams = open_streams({_NAME: collection}, model.reader.drop, client=client)
+    streams = _open_collection(collection, model.reader.drop, client=client)
     count = partial(Histogram.from_sample, model=model, device=device)
     return _summarize_all(streams, count, by_place=model.by_place)[_NAME]
 
@@ -128,7 +129,7 @@ def estimate_streams(
     streams = open_streams(samples, drop, weights, client)
     if isinstance(estimator, TCPU):
         weights_of = weights if isinstance(weights, Mapping) else weight_columns(streams, weights)
-        summarize = partial(_sketch_chunks, _fit_design(estimator, streams, drop), weights_of, True)
+        summarize = partial(_sketch_chunks, _fit_design(estimator, streams, drop), weights_of, own_design=True)
         return estimate_from_sketches(estimator, **_summarize_all(streams, summarize))
     model = _fit_model(estimator, streams, drop)
     count = partial(Histogram.from_sample, model=model, device=estimator.device)
@@ -142,16 +143,27 @@ def open_streams(
 
     If `weights` is the name of a column, it is not a feature in those samples that have it.
     """
-    optional = [weights] if isinstance(weights, str) else []
-    dropped = [column for column in drop if column not in optional]
-    selection = ColumnSelection(drop=tuple(dropped), optional=tuple(optional))
+    selection = _select_columns(drop, weights)
     streams = {}
     for name, sample in samples.items():
         if is_distributed(sample):
             streams[name] = Chunks(name, [Parts.from_collection(sample, name, selection, client)])
         else:
-            streams[name] = Chunks.from_source(sample, name, drop=dropped, optional=optional)
+            streams[name] = Chunks.from_source(sample, name, drop=selection.drop, optional=selection.optional)
     return streams
+
+
+def _open_collection(
+    collection: Any, drop: Sequence[str], weights: Any = None, client: Any = None
+) -> dict[str, Chunks]:
+    """Open one distributed sample as `open_streams` does; raise an error for anything but a Dask collection."""
+    return {_NAME: Chunks(_NAME, [Parts.from_collection(collection, _NAME, _select_columns(drop, weights), client)])}
+
+
+def _select_columns(drop: Sequence[str], weights: Any) -> ColumnSelection:
+    """Return the columns to leave out: `drop`, and the column `weights`, which not every sample needs to have."""
+    optional = (weights,) if isinstance(weights, str) else ()
+    return ColumnSelection(drop=tuple(column for column in drop if column not in optional), optional=optional)
 
 
 def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, Any] | None = None) -> dict[str, Sketch]:
@@ -216,7 +228,7 @@ def _fit_design(estimator: TCPU, streams: Mapping[str, Chunks], drop: Sequence[s
 
 
 def _sketch_chunks(
-    design: Design, weights_of: Mapping[str, Any], own_design: bool, chunks: Chunks, start: int = 0
+    design: Design, weights_of: Mapping[str, Any], chunks: Chunks, start: int = 0, *, own_design: bool
 ) -> Sketch:
     """Sketch a sample, or a part of it, by a given design; `own_design` says whether the samples here fixed it.
 

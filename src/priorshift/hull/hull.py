@@ -26,6 +26,7 @@ from priorshift.arrays import Floats, Index, Mask
 _COARSEST = 100  # points; restricting the search to fewer would not pay
 _COARSE_GAP = 1e-3  # of a coarse search, relative to d²
 _ROUNDS = 8  # searches on the points of lowest gradient, before all points are used
+_PRIOR_ACCURACY = 1e-4  # of the prior 1 − 1/λ; its derivative is 1/λ², so λ may be off by this times λ²
 _LEAST_STEP = 1e-4  # smallest λ − 1; a smaller one could not grow by as much as a step must for the search to go on
 _PATIENCE = 6  # pivoting passes without fewer infeasible points, after which it is taken to cycle
 _PASSES = 60
@@ -51,7 +52,7 @@ class Hull:
     """The convex hull of N points, and the line u(λ) = λμ_U + (1−λ)μ_P through μ_P and μ_U."""
 
     def __init__(self, K: Floats, p: Floats, a: Floats, at_rows: Floats | None = None) -> None:
-        """Compute the products of the points with the line u(λ) = λa + p, which all searches for the nearest point use.
+        """Compute the products of the points with the line u(λ) = λμ_U + (1−λ)μ_P = λa + p, which all searches use.
 
         K is the positive definite Gram matrix of the points; p and a are the weights of μ_P and of μ_U − μ_P on them.
         Where the points are not the rows, `at_rows` holds ⟨φ(x), point⟩, of shape (rows, points).
@@ -63,7 +64,8 @@ class Hull:
         self.aa, self.ap, self.pp = float(a @ Ka), float(a @ Kp), float(p @ Kp)
         self.separation = sqrt(max(self.aa, 0.0))  # ‖a‖, the slope that d(λ) approaches
         self.first_face = (p + a) > 0  # points on which μ_U has weight: the face of the nearest point at λ = 1
-        self.contains_line = True  # whether a and p are weights on these points
+        # whether a and p are weights on these points, which gives d² without cancellation; not after `restrict`
+        self.contains_line = True
 
     def restrict(self, points: Index) -> Hull:
         """Return the hull of the points with these numbers; the moving point u(λ) = λa + p stays the same."""
@@ -143,7 +145,7 @@ class Hull:
             guess = _next_ratio(ratio, slope, distance**2, nearest.slope * distance, nearest.curvature, largest)
             if not low < guess < high:  # bisect λ − 1 on a logarithmic scale
                 guess = min(1 + sqrt(max(low - 1, 1e-4) * (high - 1)), largest)
-            if abs(guess - ratio) <= 1e-4 * ratio**2:  # an error of 1e-4 in π = 1 − 1/λ
+            if abs(guess - ratio) <= _PRIOR_ACCURACY * ratio**2:
                 break
             nearest = self._descend(guess, nearest.weights > 0, tolerance or 1e-5)
         return nearest
@@ -151,17 +153,18 @@ class Hull:
     def _pivot(
         self, ratio: float, free: Mask, tolerance: float | None, slope: float | None = None, largest: float = inf
     ) -> NearestPoint | None:
-        """Find the nearest point of the hull to u(λ) at λ = `ratio` by block principal pivoting; None if it cycles.
+        """Find the nearest point of the hull to u(λ) at λ = `ratio` by block principal pivoting.
 
         A face is a set of points with free weights; all other weights are zero. Each pass solves on a face, in closed
         form, and then drops its points of negative weight and adds those of lower gradient. `free` is the first face.
         Where a `slope` is given, each pass also moves λ towards the one with the slope d′ = `slope`, up to `largest`.
+        Returns None if pivoting cycles, or reaches a face that is empty or singular.
         """
         fewest, patience = inf, _PATIENCE
         faces = FaceSolver(self.K, self.right)
         for _ in range(_PASSES):
             Z = faces.solve(free) if free.any() else None
-            if Z is None:
+            if Z is None:  # the face is empty or singular, and has no closed form
                 return None
             face = _Face(self, Z)
             ratio_step = 0.0
@@ -174,15 +177,16 @@ class Hull:
             v = ratio * face.v1 + face.v0
             g, squared, inner = self._gradient(ratio, v)
             slack = self._slack(ratio, squared, inner, face.curvature, tolerance)
-            # optimal: weights are positive on the face, and no point outside has a lower gradient
+            # Optimal: weights are positive on the face, and no point outside has a lower gradient. Half of the allowed
+            # gap is left for rounding, by which the gradients of points on the face differ.
             infeasible = np.where(free, v <= 0, g < g[free].mean() - slack / 2)
             count = int(np.count_nonzero(infeasible))
-            if not count and abs(ratio_step) <= 1e-4 * ratio**2:
+            if count == 0 and abs(ratio_step) <= _PRIOR_ACCURACY * ratio**2:
                 return self._nearest_point(ratio, v, face.v1, face.curvature, tolerance)
             if count < fewest:
                 fewest, patience = count, _PATIENCE
-            elif count:
-                patience -= 1  # it ends after _PATIENCE passes without fewer infeasible points than ever before
+            elif count > 0:  # with none, only λ still moves, which is no cycle
+                patience -= 1
             if not patience:
                 return None
             free = free ^ infeasible
@@ -280,7 +284,7 @@ class Hull:
             slope = inner / sqrt(squared) if squared > 0 else 0.0
             if slope > 0:  # an error of the slope is divided by d″
                 second_derivative = max(curvature - slope**2, 0.0) / sqrt(squared)
-                tolerance = min(1e-3, max(1e-4 * second_derivative * ratio**2 / slope, 1e-8))
+                tolerance = min(1e-3, max(_PRIOR_ACCURACY * second_derivative * ratio**2 / slope, 1e-8))
         return tolerance * squared + _ROUNDING * self.aa
 
     def _nearest_point(

@@ -212,13 +212,15 @@ class KernelBlocks:
 
     def fill(self, rows: slice, columns: slice, block: Floats) -> Floats:
         """Fill `block` with k(x, y) for the rows x numbered by `rows` and y numbered by `columns`, and return it."""
-        if self.factors is not None:
+        if self.factors is not None:  # k(x, y) = 2^exponent, and the product of the factors holds the exponents
             left, right = self.factors
-            return np.asarray(np.exp2(np.dot(left[rows], right[:, columns], out=block), out=block))
-        A, B = (self.kernel.strip(self.rows[part], block.dtype) for part in (rows, columns))
-        if self.kernel.tile(A, B, block):  # True where the values still lack the weights of the rows
-            block *= A.weights[:, None]
-            block *= B.weights
+            exponents = np.dot(left[rows], right[:, columns], out=block)
+            return np.asarray(np.exp2(exponents, out=block))
+        x, y = (self.kernel.strip(self.rows[part], block.dtype) for part in (rows, columns))
+        lacks_weights = self.kernel.tile(x, y, block)  # then the block holds E, with k(x_i, y_j) = w_i E_ij w_j
+        if lacks_weights:
+            block *= x.weights[:, None]
+            block *= y.weights
         return block
 
 

@@ -243,6 +243,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         projection = self._project(target)
         embeddings, prior, prior_influence = projection.embeddings, projection.prior, projection.prior_influence
         estimate = projection.estimate(self)
+        # comparing targets needs an error of R̂, and how much of it comes from each observation
         if estimate.interval is None or not np.isfinite(estimate.standard_error) or embeddings.influence is None:
             return estimate, None
         source = self._kernel_fit.source
@@ -260,7 +261,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         else:
             curve = intervals.curve_with_prior(embeddings, prior.value)
             influence_on_prior = _sum_by_observation(source, prior_influence.positive, prior_influence.unlabeled)
-        own_groups = None
+        own_groups = None  # groups that are not in the source, but may be in another target: they correlate both ratios
         if target.groups is not None:
             own_groups = GroupInfluence.from_rows(target.groups, np.where(is_shared, 0.0, T_influence))
         return estimate, RatioInfluence(
@@ -272,7 +273,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             freedom=curve.freedom,
             prior_influence=influence_on_prior,
             group_influence=own_groups,
-            observations=target.size,
+            observations=target.size,  # by which comparisons of small targets pool their variances
         )
 
     def estimate_embeddings(self, embeddings: Embeddings, details: Mapping[str, Any]) -> PriorEstimate:
