@@ -70,7 +70,9 @@ def texts(lines: list[Line]) -> dict[str, str]:
         share = f"{line['covers'] / line['shown']:.0%}" if line["shown"] else ""
         width = "" if line["width"] is None else f"{line['width']:.2f}"
         shown = f"{line['shown']} of {line['repetitions']}"
-        rows.append((line["dataset"], f"{line['noise']:g}", shown, share, width, f"{line['yes_wrong']} of {line['yes']}"))
+        rows.append(
+            (line["dataset"], f"{line['noise']:g}", shown, share, width, f"{line['yes_wrong']} of {line['yes']}")
+        )
         if line["dataset"] != "Synthetic":
             totals += [line["shown"], line["covers"], line["yes"], line["yes_wrong"]]
     shown, covers, yes, wrong = totals.tolist()

@@ -187,7 +187,9 @@ def _read_prior(content: Any) -> Any:
         case {"low": int() | float() as low, "high": int() | float() as high}:
             if 0 <= low < high < 1:
                 return float(low), float(high)
-            message = "must be a range between 0 and 100%, the lower end first, such as 10 to 30, or 0 to 10 for at most 10"
+            message = (
+                "must be a range between 0 and 100%, the lower end first, such as 10 to 30, or 0 to 10 for at most 10"
+            )
         case {"positives": int() as positives, "rows": int() as rows}:
             if 0 <= positives <= rows > 0:
                 return {"positives": positives, "rows": rows}

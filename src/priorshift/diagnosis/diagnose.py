@@ -275,7 +275,9 @@ class _FittedSource:
             for name, step in steps.items():
                 advance()
                 parts[name] = step()
-        return DiagnosisParts(estimate=fit.estimate, drivers=self.drivers if fit.test.is_separable else (), **parts), fit
+        return DiagnosisParts(
+            estimate=fit.estimate, drivers=self.drivers if fit.test.is_separable else (), **parts
+        ), fit
 
 
 def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | None) -> dict[str, Any]:

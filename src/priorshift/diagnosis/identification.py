@@ -177,7 +177,9 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
         level = "nothing"
     elif interval is None or (variance_from_prior > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
-    ratio_low, ratio_high = fit.test.curve.quantiles(inputs.confidence) if fit.test.is_separable else (0.0, float("inf"))
+    ratio_low, ratio_high = (
+        fit.test.curve.quantiles(inputs.confidence) if fit.test.is_separable else (0.0, float("inf"))
+    )
     from_tables, other_estimates = _prior_from_tables(estimator, source)
     largest = largest_prior(fit.witness.scored, _BOUND_ERROR)
     score_noise = float("nan")

@@ -118,12 +118,16 @@ def labeling(
         value_ends, low_ends, high_ends = (
             np.clip([pi + (end - pi) * k for k in (k_low, k_high)], 0.0, 1.0) for end in (value, low, high)
         )
-        bounds.append(
-            LabelingBound(
-                odds_factor, max(ratio_ends[0], 0.0), ratio_ends[1], float(value_ends.min()), float(value_ends.max()),
-                float(low_ends.min()), float(high_ends.max()),
-            )  # fmt: skip
+        bound = LabelingBound(
+            odds_factor=odds_factor,
+            ratio_low=max(ratio_ends[0], 0.0),
+            ratio_high=ratio_ends[1],
+            value_low=float(value_ends.min()),
+            value_high=float(value_ends.max()),
+            low=float(low_ends.min()),
+            high=float(high_ends.max()),
         )
+        bounds.append(bound)
 
     def factor_to_reach(ratio: float) -> float | None:
         """Return the Γ at which a ratio, R̂ or an end of its interval, may become `critical`."""

@@ -44,6 +44,7 @@ _NAMES = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "tar
 _MOST_TIMES = 1e4  # multiple of the pilot's rows beyond which a width counts as unreachable
 _CELLS = 60  # points by which a distribution of π is approximated
 _ROW_FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)  # multiples of the rows at which the posterior of π is computed
+_AUDIT_NODES = ((-np.sqrt(3), 1 / 6), (0.0, 2 / 3), (np.sqrt(3), 1 / 6))  # standard errors and weights: Gauss–Hermite
 _LEAST_SHARE = 1e-6  # of positives and of negatives in a planned audit; without both, its labels have no variance
 _NEGLIGIBLE = 0.05  # share of the width that doubling a sample must save to be recommended
 
@@ -234,10 +235,16 @@ class _Pilot:
         belief = self._target_belief
         _, _, size_T = self.model.sizes
         _, explained_T = self.explained
-        audit = expected_audit(_within_limits(belief.mean()), labels, self.target_rows, explained_T)
-        audited = combine_with_audit(belief, SampleAudit(audit, size_T), from_rows=True, doubt=DOUBT_OF_TARGET)
-        low, high = audited.interval(self.confidence)
-        return high - low
+        expected = expected_audit(_within_limits(belief.mean()), labels, self.target_rows, explained_T)
+        spread = float(np.hypot(belief.std(), expected.standard_error))  # of what the audit may find
+        total = 0.0
+        for node, weight in _AUDIT_NODES:
+            share = _within_limits(belief.mean() + node * spread)
+            audit = expected_audit(share, labels, self.target_rows, explained_T)
+            audited = combine_with_audit(belief, SampleAudit(audit, size_T), from_rows=True, doubt=DOUBT_OF_TARGET)
+            low, high = audited.interval(self.confidence)
+            total += weight * (high - low)
+        return total
 
     def width_with_source_audit(self, labels: int) -> float:
         """Return the expected width if this number of unlabelled rows, drawn at random, were audited."""

@@ -1,4 +1,4 @@
-"""What an estimate is sensitive to: the source prior, choices, rows and columns, label shift, how positives are labelled.
+"""What an estimate is sensitive to: the source prior, choices, rows and columns, label shift, how rows were labelled.
 
 R = (1−π′)/(1−π) is below 1 where π′ is above π. The conclusion is on which side of a threshold the target prior is or,
 without one, on which side of π; it is open where the interval contains both sides.
@@ -463,6 +463,7 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
         labeled = labeling(inputs, conclusion.critical, (conclusion.low, conclusion.high), conclusion.ratio_interval)
     return Sensitivity(
         conclusion=conclusion, source_priors=tuple(assumed), turning_prior=turning_prior, sure_priors=sure_priors,
-        bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated, labeling=labeled,
-        kernel_rows=tuple(map(len, subsample.samples)) if subsample is not None else (0, 0, 0), reasons=tuple(reasons),
+        bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated,
+        labeling=labeled, reasons=tuple(reasons),
+        kernel_rows=tuple(map(len, subsample.samples)) if subsample is not None else (0, 0, 0),
     )  # fmt: skip

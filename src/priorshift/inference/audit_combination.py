@@ -9,7 +9,8 @@ the population's share itself would count the n rows twice.
 
 The distribution depends on label shift and on assumptions about the classes; the labels do not. So the distribution
 gets a weight of 95% for π and of 50% for π′, which also depends on label shift, and Jeffreys' prior the rest: an audit
-that is unlikely under the distribution gradually takes over. Where the two contradict each other at the level 0.001, a warning says so, and only the audit is used.
+that is unlikely under the distribution gradually takes over. Where the two contradict each other at the level 0.001, a
+warning says so, and only the audit is used.
 
 A posterior interval would still be wrong where label shift is violated by less than a small audit can detect. So the
 interval of a target's prior relies on the labels alone, and the distribution only decides how the error probability α
@@ -307,13 +308,12 @@ def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: Prio
     audited = combine_with_audit(distribution, sample, from_rows=True, doubt=DOUBT_OF_TARGET)
     reason = f"the classes do not look the same in source and target, or the source prior ({prior}) is wrong"
     audited.warn_of_contradiction("target prior", "the tables", reason)
-    if audited.agrees and audited.p_value < _DOUBTED:
+    if audited.agrees and audited.before is not None and audited.p_value < _DOUBTED:
         k, n = sample.share.rows
-        assert audited.before is not None  # otherwise the p-value is 1
         warn(
-            f"The audit of {k} of {n} rows disagrees with the tables ({format_p(audited.p_value)}): the target prior is "
-            f"{sample.value:.3f} by the audit and {audited.before[0]:.3f} without it. The interval holds by the audit "
-            f"alone; perhaps {reason}.",
+            f"The audit of {k} of {n} rows disagrees with the tables ({format_p(audited.p_value)}): the target prior "
+            f"is {sample.value:.3f} by the audit and {audited.before[0]:.3f} without it. The interval holds by the "
+            f"audit alone; perhaps {reason}.",
             IntervalWarning,
         )
     return audited

@@ -552,7 +552,9 @@ def test_what_was_asked_is_known_again_after_a_pickle(estimator):
 
 def test_a_range_from_zero_is_an_upper_limit(tmp_path, capsys):
     assert str(RangePrior(0.0, 0.1)) == "at most 0.1" and str(RangePrior(0.25, 1.0)) == "at least 0.25"
-    assert "source prior at most 0.3)" in str(ps.WitnessShift((0, 0.3), random_state=0).fit(S.X, S.y).estimate(S.target))
+    assert "source prior at most 0.3)" in str(
+        ps.WitnessShift((0, 0.3), random_state=0).fit(S.X, S.y).estimate(S.target)
+    )
     assert parse_prior("0-0.3") == (0.0, 0.3)
     paths = []
     for name, rows in (("positive", S.positive), ("unlabeled", S.unlabeled), ("target", S.target)):

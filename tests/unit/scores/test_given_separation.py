@@ -16,7 +16,8 @@ def test_levels_of_the_true_ratio_are_standard_normal_among_the_separations_that
     seen = separation + correlation * s + np.sqrt(1 - correlation**2) * other
     shown = np.flatnonzero(seen > limit)[:20_000]
     excess = seen[shown] - limit
-    level = np.array([_given_separation(-s[k : k + 1], e, np.array([correlation]))[0] for k, e in zip(shown, excess)])
+    c = np.array([correlation])
+    level = np.array([_given_separation(-s[k : k + 1], e, c)[0] for k, e in zip(shown, excess, strict=True)])
     confidence = ndtr(level)
     for p in (0.025, 0.1, 0.5, 0.9, 0.975):
         error = 4 * np.sqrt(p * (1 - p) / len(shown))

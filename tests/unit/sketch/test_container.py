@@ -37,7 +37,7 @@ def taken_apart(content):
     return json.loads(content[24 : 24 + length]), content[24 + length : -32]
 
 
-def combine_with_audit(about, numbers, *, length=None, text=None):
+def container_bytes(about, numbers, *, length=None, text=None):
     """A file with a checksum that fits, whatever stands in it."""
     text = json.dumps(about).encode() if text is None else text
     content = b"priorshift file\n" + (len(text) if length is None else length).to_bytes(8, "little") + text + numbers
@@ -101,7 +101,7 @@ def test_a_file_is_what_its_description_says(path):
     start = 8 * (7 + 49)
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f8")[:7], arrays()["mean"])
     np.testing.assert_array_equal(np.frombuffer(numbers[start : start + 40], "<i8"), arrays()["counts"])
-    assert combine_with_audit(about, numbers, text=content[24 : -32 - len(numbers)]) == content
+    assert container_bytes(about, numbers, text=content[24 : -32 - len(numbers)]) == content
 
 
 def test_the_same_contents_make_the_same_bytes(path, tmp_path):
@@ -211,7 +211,7 @@ def nested(depth):
 def test_a_header_that_cannot_be_is_refused_though_its_checksum_fits(change, path):
     about, numbers = taken_apart(path.read_bytes())
     CHANGES[change](about)
-    assert "damaged or was changed" in refusal(path, combine_with_audit(about, numbers))
+    assert "damaged or was changed" in refusal(path, container_bytes(about, numbers))
 
 
 def texts():
@@ -239,19 +239,19 @@ def texts():
 
 @pytest.mark.parametrize("which", texts())
 def test_text_that_is_no_header_is_refused_though_its_checksum_fits(which, path):
-    assert "is damaged or was changed (its header" in refusal(path, combine_with_audit(None, b"", text=texts()[which]))
+    assert "is damaged or was changed (its header" in refusal(path, container_bytes(None, b"", text=texts()[which]))
 
 
 @pytest.mark.parametrize("length", [0, 1, 10**6, 2**31, 2**63 - 1, 2**64 - 1])
 def test_a_header_of_another_length_than_it_says_is_refused(length, path):
     about, numbers = taken_apart(path.read_bytes())
-    assert "damaged or was changed" in refusal(path, combine_with_audit(about, numbers, length=length))
+    assert "damaged or was changed" in refusal(path, container_bytes(about, numbers, length=length))
 
 
 def test_headers_of_too_many_bytes_are_refused(path, monkeypatch):
     about, numbers = taken_apart(path.read_bytes())
     monkeypatch.setattr(container, "_MAX_HEADER_BYTES", 100)
-    assert "its header has" in refusal(path, combine_with_audit(about, numbers))
+    assert "its header has" in refusal(path, container_bytes(about, numbers))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_headers_of_values_that_take_far_more_memory_than_their_text_are_refused
         text = json.dumps({"format": 1, "kind": "sketch", "priorshift": "1", "header": {}, "arrays": forms})
     else:
         text = f"[{','.join(value for _ in many)}]"
-    assert "its header" in refusal(path, combine_with_audit(None, b"", text=text.encode()))
+    assert "its header" in refusal(path, container_bytes(None, b"", text=text.encode()))
 
 
 def test_headers_of_many_columns_and_files_are_read(path):
@@ -289,7 +289,7 @@ def test_headers_of_many_columns_and_files_are_read(path):
     files = [[f"/data/2025/part-{k:05d}.parquet", 10**8 + k, 1763294784123456789 + k] for k in range(20_000)]
     for header, numbers in ((columns, 8 * len(columns)), (files, 0)):  # a column has eight frequencies at least
         about["arrays"] = [{"name": "x", "dtype": "<f8", "shape": [numbers]}]
-        path.write_bytes(combine_with_audit(about | {"header": {"many": header}}, bytes(8 * numbers)))
+        path.write_bytes(container_bytes(about | {"header": {"many": header}}, bytes(8 * numbers)))
         assert container.read(path, ["sketch"]).header["many"] == header
 
 
@@ -299,7 +299,7 @@ def test_numbers_that_are_not_finite_are_refused_in_both_directions(bad, path, t
     changed = np.frombuffer(numbers, "<f8").copy()
     changed[10] = bad
     assert "its array 'moment' holds a number that is not finite" in refusal(
-        path, combine_with_audit(about, changed.tobytes())
+        path, container_bytes(about, changed.tobytes())
     )
     with pytest.raises(InputError, match=r"'mean'.*not finite"):
         container.write(tmp_path / "b", "sketch", {}, {"mean": np.array([1.0, bad])})
@@ -311,11 +311,11 @@ def test_another_kind_and_a_newer_format_are_called_that(path):
         path, path.read_bytes(), ["histogram", "score model"]
     )
     about, numbers = taken_apart(path.read_bytes())
-    said = refusal(path, combine_with_audit(dict(about, kind="red\x1b[31m\n"), numbers))
+    said = refusal(path, container_bytes(dict(about, kind="red\x1b[31m\n"), numbers))
     assert r"holds a 'red\x1b[31m\n', but a sketch is expected" in said
-    said = refusal(path, combine_with_audit(dict(about, format=2, more="new"), numbers))
+    said = refusal(path, container_bytes(dict(about, format=2, more="new"), numbers))
     assert "is written in format 2" in said and "newer version" in said
-    assert "in format 9999" in refusal(path, combine_with_audit(dict(about, format=10**4000 - 1), numbers))
+    assert "in format 9999" in refusal(path, container_bytes(dict(about, format=10**4000 - 1), numbers))
 
 
 @pytest.mark.parametrize(
