@@ -139,7 +139,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     >>> import numpy as np
     >>> audit = np.where(np.arange(len(s.target)) < 100, s.target_labels, np.nan)  # the rows are in random order
     >>> print(witness.estimate(s.target, audit=audit))
-    target prior 0.613, 95% interval 0.578 to 0.646 (Witness and audit, source prior 0.15 to 0.25)
+    target prior 0.613, 95% interval 0.578 to 0.658 (Witness and audit, source prior 0.15 to 0.25)
     """
 
     label = "Witness"
