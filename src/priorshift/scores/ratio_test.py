@@ -210,7 +210,7 @@ def try_ratios(r: Floats, h: Floats, density_ratio: Floats, means: WitnessMeans,
     return TriedRatios(r, difference, variance, U.mean, freedom, separation, correlation, inflation, parts)
 
 
-def _given_separation(level: Floats, excess: float, correlation: Floats) -> Floats:
+def _given_separation(level: Floats, excess: Floats | float, correlation: Floats) -> Floats:
     """Return the level Φ⁻¹(confidence that R ≤ r) of each test, given that the separation exceeds its limit.
 
     `level` is without this condition, `excess` is the separation less its limit, and `correlation` is that of the

@@ -56,6 +56,7 @@ def _biased_problem(factor, rng, audited=0):
     return dict(positive=P, unlabeled=U, target=T, audit=audit)
 
 
+@pytest.mark.slow
 def test_the_bounds_contain_the_truth_if_labelling_is_biased_by_the_factor():
     problem = _biased_problem(3.0, np.random.default_rng(0))
     diagnosis = ps.diagnose(**problem, source_prior=0.3, random_state=0)
@@ -70,6 +71,7 @@ def test_the_bounds_contain_the_truth_if_labelling_is_biased_by_the_factor():
     assert "twice the odds" in diagnosis.sensitivity.text
 
 
+@pytest.mark.slow
 def test_factors_at_which_a_conclusion_changes():
     problem = _biased_problem(1.0, np.random.default_rng(1))
     labeling = ps.diagnose(**problem, source_prior=0.3, threshold=0.5, random_state=0).sensitivity.labeling
@@ -81,6 +83,7 @@ def test_factors_at_which_a_conclusion_changes():
     assert without.to_turn is None and without.to_doubt is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The audit of 900:priorshift.errors.InconsistentInputWarning")
 @pytest.mark.parametrize(("factor", "atypical"), [(1.0, False), (6.0, True)])
 def test_audited_positives_show_whether_the_labelled_ones_are_typical(factor, atypical):
