@@ -42,8 +42,7 @@ _AUDIT_WIDTH = 0.2  # of the interval that an audit alone is to give
 _AUDIT_LABELS = 100  # to add to the tables
 _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
 # An estimate gets no plain yes if P is fewer standard errors from U, or if the classes overlap and more of the scores
-# is noise. Among 573 draws of overlapping normal classes that are further apart, 4% of the intervals missed up to that
-# share of noise, and 10% above it.
+# is noise (the study weak_separation).
 _CLEAR_SEPARATION, _MOST_NOISE, _MOST_OVERLAP = 4.0, 0.2, 0.1
 _SWAPPED = -5.0  # standard errors of a separation of the wrong sign
 _MOST_VARIANCE = 0.5  # share of the variance that comes from π, above which π should be found from elsewhere

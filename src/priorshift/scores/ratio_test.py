@@ -45,7 +45,7 @@ _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # largest r that is tested
 _LEAST_COUNT = 5.0  # smallest density of p-values in a bin, in rows of U
 LEAST_SEPARATION = (
-    2.5  # standard errors of D below which P and U may be the same population: 4% of equal ones exceed it
+    2.5  # standard errors of D below which P and U may be the same population
 )
 _SWAPPED = 5.0  # standard errors of the opposite sign that cannot be chance
 _LARGEST_SEPARATION = 1e4  # in messages
