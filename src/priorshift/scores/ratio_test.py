@@ -44,9 +44,7 @@ _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # largest r that is tested
 _LEAST_COUNT = 5.0  # smallest density of p-values in a bin, in rows of U
-LEAST_SEPARATION = (
-    2.5  # standard errors of D below which P and U may be the same population
-)
+LEAST_SEPARATION = 2.5  # standard errors of D below which P and U may be the same population
 _SWAPPED = 5.0  # standard errors of the opposite sign that cannot be chance
 _LARGEST_SEPARATION = 1e4  # in messages
 _LARGEST_WIDENING = 1e12  # of a variance; anything smaller is rounding error
