@@ -94,11 +94,12 @@ class Labeling:
 
 
 def labeling(
-    inputs: DiagnosisInput, critical: float, interval: tuple[float, float], ratios: tuple[float, float]
+    inputs: DiagnosisInput, critical: float, estimate: tuple[float, float, float], ratios: tuple[float, float]
 ) -> Labeling:
     """Compute what labelling that is not at random would change.
 
-    `critical` is the ratio at which the conclusion turns, `interval` that of π′, and `ratios` is the interval of R.
+    `critical` is the ratio at which the conclusion turns, `estimate` is that of π′ and the ends of its interval, and
+    `ratios` is the interval of R.
     """
     fit, witness, R = inputs.fit, inputs.fit.witness, inputs.ratio
     if not np.isfinite(R):
@@ -106,8 +107,7 @@ def labeling(
     h_by_bin = witness.function(np.array([max(R, 0.0)]), fit.target.size)[:, 0]
     positives = _Reweighted(mean_over_repeats(h_by_bin, witness.positive), witness.source.P.mass)
     D = float(mean_over_repeats(h_by_bin, witness.population) @ witness.source.U.mass)
-    pi, (low, high) = fit.estimate.source_prior, interval
-    value = fit.estimate.value
+    pi, (value, low, high) = fit.estimate.source_prior, estimate
     bounds = []
     for odds_factor in _FACTORS:
         means = positives.mean_range(odds_factor)

@@ -460,7 +460,8 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
             bandwidth_variants, column_variants = projection_variants(inputs, subsample, columns)
         scores, rows = score_variants(inputs), row_variants(inputs)
         violated = violation(conclusion, shifted, subsample, columns)
-        labeled = labeling(inputs, conclusion.critical, (conclusion.low, conclusion.high), conclusion.ratio_interval)
+        estimate = conclusion.value, conclusion.low, conclusion.high
+        labeled = labeling(inputs, conclusion.critical, estimate, conclusion.ratio_interval)
     return Sensitivity(
         conclusion=conclusion, source_priors=tuple(assumed), turning_prior=turning_prior, sure_priors=sure_priors,
         bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated,
