@@ -29,7 +29,8 @@ function share(id, what, such) {
 }
 
 function range() {
-  const isAtMost = field("low").value.trim() === "" || field("low").valueAsNumber === 0;
+  const isEmpty = field("low").value.trim() === "" && !field("low").validity.badInput; // text also has an empty value
+  const isAtMost = isEmpty || field("low").valueAsNumber === 0;
   const low = isAtMost ? 0 : share("low", "The lower end of the range", 10);
   const high = share("high", "The upper end of the range", 30);
   if (low >= high) throw new Wrong("The lower end of the range must be below the upper one, such as 10 to 30%.", field("low"));
