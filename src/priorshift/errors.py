@@ -76,7 +76,7 @@ class InconsistentInputWarning(PriorShiftWarning):
 
 
 class IntervalWarning(PriorShiftWarning):
-    """The interval is unreliable because there are few groups, or is a bound so wide that it says nothing."""
+    """The interval needs care: few groups, a bound that says nothing, or an audit that disagrees with the tables."""
 
 
 class LabelOrderWarning(PriorShiftWarning):
