@@ -402,6 +402,11 @@ def test_settings_that_cannot_be_meant_are_refused(why):
         Settings.from_json(said)
 
 
+def test_a_range_from_zero_is_an_upper_limit():
+    settings = Settings.from_json({"prior": {"low": 0, "high": 0.3}})
+    assert settings.source_prior == (0.0, 0.3)
+
+
 def test_refused_settings_are_a_sentence(client, brought):
     answer = client.begin(brought, {"prior": {"value": 2}})
     assert answer.status_code == 422 and answer.json()["message"].startswith(
