@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from priorshift.formatting import decimals, format_range
 from priorshift.result_tables import to_plain
 
+_WIDE = 0.2  # width above which an interval can be called open
+_MAINLY = 1.5  # an interval is left open if it is this many times as wide as with a known source prior
 _STATUS_NOTES = {"few positives": ", a guess from few positives", "no estimate": ", the data cannot tell"}
 
 
@@ -112,6 +114,7 @@ class PriorEstimate:
         Estimate of the target prior π′, in [0, 1]; NaN if it cannot be estimated.
     raw : float
         1 − (1−π)R, before it is brought into [0, 1]: TCPU clips it, WitnessShift takes the mean of what is possible.
+        In a series of targets near 0 or 1, average `raw`, not `value`.
     interval : Interval or None
         Confidence interval. None if it was not requested, or the method has no standard error.
     standard_error : float
@@ -137,7 +140,8 @@ class PriorEstimate:
         Whether to publish the number is the verdict of :func:`diagnose`.
     details : dict
         Settings of the method, such as kernel and bandwidth; "source_prior_range": the ends of a range or the 2.5% and
-        97.5% points of a distribution; "audit": what the audits of source and target show by themselves.
+        97.5% points of a distribution; "negative_ratio_interval": the ends of the interval of R; "audit": what the
+        audits of source and target show by themselves.
     evidence : object
         Data for the pictures of the estimate (:mod:`priorshift.plots`). Not part of `to_dict`.
 
@@ -163,6 +167,21 @@ class PriorEstimate:
     status: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     evidence: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_left_open(self) -> bool:
+        """Whether an uncertain source prior leaves the target prior open: its interval is wide mainly for that reason.
+
+        The ratio R and the interval are then the result, and `value` is only the mean of what is possible.
+        """
+        ends = self.details.get("negative_ratio_interval")
+        is_audited = self.details.get("audit", {}).get("target") is not None
+        if self.interval is None or not ends or None in ends or is_audited:
+            return False
+        if not self.details.get("source_prior_range"):  # a known source prior
+            return False
+        width_if_known = (1 - self.source_prior) * (ends[1] - ends[0])
+        return bool(self.interval.width > max(_WIDE, _MAINLY * width_if_known))
 
     def excess(self, gamma: ArrayLike) -> NDArray[np.float64]:
         """Compute TCPU's objective above its minimum, L(γ) − min L = ‖a‖²(γ − π̂′)².
@@ -214,8 +233,14 @@ class PriorEstimate:
         digits = decimals(self.interval.width if self.interval is not None else self.value)
         text = f"target prior {self.value:.{digits}f}" if np.isfinite(self.value) else "no estimate of the target prior"
         if self.interval is not None:
-            ends = f"{self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
-            text += f", {100 * self.interval.confidence:g}% interval {ends}"
+            ends, level = f"{self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}", self.interval.confidence
+            text += f", {100 * level:g}% interval {ends}"
+            if self.is_left_open:
+                low, high = self.details["negative_ratio_interval"]
+                ratio = f"ratio of negatives {self.negative_ratio:.{digits}f}, {low:.{digits}f} to {high:.{digits}f}"
+                if self.interval.high < 1:
+                    ends = format_range(round(self.interval.low, digits), self.interval.high, f".{digits}f")
+                text = f"target prior {ends} with {100 * level:g}% confidence; {ratio}"
         text += f" ({self._method_in_words()}"
         if np.isfinite(self.source_prior):
             text += f", source prior {self._source_prior_in_words()}"
@@ -236,4 +261,6 @@ class PriorEstimate:
             return format_range(*ends)
         if origin == "distribution" and error:
             return f"{point} ± {error:.2g}"
+        if self.is_left_open and ends:
+            return f"{format_range(ends[0], ends[1], '.2g')} by {origin}"
         return point if origin == "given" else f"{point} by {origin}"

@@ -26,7 +26,7 @@ from priorshift.methods.nnpu import warn_of_few
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.problem import Source
 from priorshift.results import PriorEstimate
-from priorshift.scores.calibration import calibrate
+from priorshift.scores.calibration import IDENTITY, Calibration, calibrate
 from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
@@ -65,8 +65,8 @@ class ShiftedClassifier(PUClassifier):
     ----------
     classifier_, prior_estimator_
         The fitted estimators.
-    calibration_ : tuple of float
-        a, b of P(Y=1|x) = σ(a·score + b); (1, 0) where the classifier predicts the class itself.
+    calibration_ : Calibration
+        Log odds of P(Y=1|x) as a function of the score; the identity where the classifier predicts the class itself.
     source_prior_ : float
         π.
     estimate_ : PriorEstimate or None
@@ -149,16 +149,14 @@ class ShiftedClassifier(PUClassifier):
             if prior is None:
                 prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
             self.source_prior_ = float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
-            self.calibration_ = (1.0, 0.0)
+            self.calibration_ = IDENTITY
             if not self._predicts_positive():
                 self.calibration_ = self._calibrate(classifier, source, arguments.get("sample_weight"), rng)
                 warn_of_few(len(source.positive))
         self._set_target_prior(None, self.source_prior_)
 
-    def _calibrate(
-        self, classifier: Any, source: Source, weights: Any, rng: np.random.Generator
-    ) -> tuple[float, float]:
-        """Return a and b of P(Y=1|x) = σ(a·score + b), from cross-fitted scores of the classifier.
+    def _calibrate(self, classifier: Any, source: Source, weights: Any, rng: np.random.Generator) -> Calibration:
+        """Return the log odds of P(Y=1|x) as a function of the score, from cross-fitted scores of the classifier.
 
         `classifier` is not fitted; `weights` are those of all rows, None for equal weights.
         """
@@ -265,8 +263,7 @@ class ShiftedClassifier(PUClassifier):
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
         """Return the calibrated source posterior P(Y=1|x) of each row of X, as a user passes it."""
         rows = self._read_rows(X).table.values[:, self._column_order]
-        a, b = self.calibration_
-        return np.asarray(expit(a * _log_odds(self.classifier_, rows) + b))
+        return np.asarray(expit(self.calibration_(_log_odds(self.classifier_, rows))))
 
     def _match_columns(self, table: Table) -> NDArray[np.intp]:
         """Return the positions in the source table of the columns of the fitted classifier, in the order that it uses.

@@ -10,12 +10,21 @@ from priorshift.inference import audit_combination, prior_knowledge
 from priorshift.io import encoding, observations, row_metadata, sample_size, scaling, tables
 from priorshift.kernels import kernel
 from priorshift.methods import drpu, kernel_ratio, km_ls, network, nnpu, tcpu, witness_shift
-from priorshift.scores import counts, cross_fitting, level_sets, posterior, ratio_test, scored_source, witness
+from priorshift.scores import (
+    calibration,
+    counts,
+    cross_fitting,
+    level_sets,
+    posterior,
+    ratio_test,
+    scored_source,
+    witness,
+)
 from priorshift.source_prior import km, mixture_prior
 
 _MODULES = (
     *(drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift),  # estimators
-    *(audit, audit_combination, counts, cross_fitting, encoding, gram, kernel, level_sets),
+    *(audit, audit_combination, calibration, counts, cross_fitting, encoding, gram, kernel, level_sets),
     *(network, observations, posterior, prior_knowledge, problem, random_features, ratio_test, results),
     *(row_metadata, samples, scaling, scored_source, sample_size, source_prior, tables, witness),
 )

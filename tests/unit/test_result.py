@@ -34,6 +34,37 @@ def test_a_rare_class_gets_the_digits_that_its_interval_deserves(value, low, hig
     assert str(estimate(value, low, high)).startswith(words)
 
 
+def left_open(low, high, **more):
+    details = {"negative_ratio_interval": [0.5, 0.6], "source_prior_range": [0.02, 0.41]} | more
+    return estimate(0.35, low, high, negative_ratio=0.55, source_prior_by="MixturePrior", details=details)
+
+
+def test_what_the_source_prior_leaves_open_is_a_range_and_the_ratio():
+    assert str(left_open(0.12, 0.58)) == (
+        "target prior 0.120 to 0.580 with 95% confidence; ratio of negatives 0.550, 0.500 to 0.600 "
+        "(TCPU, source prior 0.02 to 0.41 by MixturePrior)"
+    )
+    assert str(left_open(0.0, 0.58)).startswith("target prior at most 0.580 with 95% confidence; ratio")
+    assert str(left_open(0.0, 1.0)).startswith("target prior 0.000 to 1.000 with 95% confidence; ratio")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "more"),
+    [
+        (0.25, 0.44, {}),  # narrow
+        (0.2, 0.8, {"negative_ratio_interval": [0.2, 0.9]}),  # R itself is poorly known
+        (0.2, 0.8, {"negative_ratio_interval": None}),  # no estimate
+        (0.2, 0.8, {"negative_ratio_interval": [0.5, float("inf")]}),
+        (0.2, 0.8, {"negative_ratio_interval": [0.5, None]}),  # from JSON
+        (0.2, 0.8, {"audit": {"target": {}}}),  # the audit of the target decides
+        (0.2, 0.8, {"source_prior_range": None}),  # a known source prior
+    ],
+)
+def test_other_wide_intervals_are_not_due_to_the_source_prior(low, high, more):
+    found = left_open(low, high, **more)
+    assert not found.is_left_open and str(found).startswith("target prior 0.350, 95% interval")
+
+
 def test_the_ratio_of_negatives_too():
     def ratio(value, low, high):
         return str(ps.NegativeRatio(value, 0.1, ps.Interval(low, high, 0.9, "delta"), 0.1, (9, 9, 9)))

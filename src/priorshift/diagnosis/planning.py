@@ -25,7 +25,7 @@ from priorshift.inference.audit_combination import (
     combine_with_audit,
     target_prior_distribution,
 )
-from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.inference.confidence_curve import TabulatedCurve, prior_from_ratio
 from priorshift.inference.prior_knowledge import (
     DistributionPrior,
     PiecewiseUniform,
@@ -305,11 +305,8 @@ def planning(inputs: DiagnosisInput) -> Planning:
     if not (np.isfinite(inputs.ratio) and fit.test.curve.is_known):
         reason = "the positives cannot be distinguished from the unlabelled rows."
         return Planning(1.0, dict.fromkeys(names, float("nan")), sizes, inputs.confidence, reason)
-    # R at the estimate of π′, which is in [0, 1] even where R̂ itself is impossible
-    value = (
-        fit.test.curve.mean(*prior.points) if isinstance(prior, DistributionPrior) else fit.test.curve.mean(prior.value)
-    )
-    model = WidthModel.fit(fit, (1 - value) / (1 - prior.value))
+    # R̂, or the nearest possible ratio: the mean of what is possible would be far from 0 for a rare class
+    model = WidthModel.fit(fit, (1 - prior_from_ratio(prior.value, inputs.ratio)) / (1 - prior.value))
     explained = []  # in U and T, the share of the labels' variance that posteriors explain, if they are calibrated
     for p_values, ratio, mass in (
         (scored.p_values, 1.0, witness.source.U.mass),

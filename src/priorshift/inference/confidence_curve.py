@@ -19,6 +19,11 @@ _LEAST_TAIL = 1e-300  # smallest tail probability of a test, so that its normal 
 _LEAST_FACTOR = 1e-12  # smallest 1 − π, so that it can be divided by
 
 
+def prior_from_ratio(source_prior: float, ratio: float) -> float:
+    """Return π′ = 1 − (1−π)R, brought into [0, 1]; NaN if R is NaN."""
+    return float(np.clip(1 - (1 - source_prior) * ratio, 0.0, 1.0))
+
+
 class ConfidenceCurve(ABC):
     """The confidence that R ≤ r, for every r ≥ 0: the confidence with which a test rejects all larger R."""
 
@@ -116,6 +121,8 @@ class TabulatedCurve(ConfidenceCurve):
         """
         tail = stdtr(freedom, -np.abs(statistic))  # the smaller of the two tails, which keeps its digits
         quantile = ndtri(np.maximum(tail, _LEAST_TAIL))
+        # tails that are too small for a number: the levels go on decreasing, so that the curve is not flat there
+        quantile = np.where(tail < _LEAST_TAIL, np.minimum(quantile, -np.abs(statistic)), quantile)
         return cls(ratios, np.maximum.accumulate(np.where(statistic > 0, quantile, -quantile)))
 
     def __call__(self, r: ArrayLike, factor: ArrayLike = 1.0, largest: float = _ANY_RATIO) -> Floats:

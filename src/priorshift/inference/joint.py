@@ -39,7 +39,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from priorshift.arrays import Floats, Index
 from priorshift.formatting import format_p
-from priorshift.inference.confidence_curve import ConfidenceCurve
+from priorshift.inference.confidence_curve import ConfidenceCurve, prior_from_ratio
 from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
 from priorshift.io.observations import linked
 from priorshift.results import Interval, PriorEstimate
@@ -466,7 +466,7 @@ def _interval_given_prior(
     value, interval = estimate.value, estimate.interval
     if influence is not None and isinstance(influence.prior, RangePrior):
         pi = influence.prior.range[prior_end]
-        value = float(np.clip(1 - (1 - pi) * influence.ratio, 0, 1))
+        value = prior_from_ratio(pi, influence.ratio)
         low, high = influence.curve.interval(pi, confidence)
     elif influence is not None and at_mean:
         low, high = influence.curve.interval(influence.prior.value, confidence)

@@ -63,8 +63,8 @@ class NNPUClassifier(PUClassifier):
         π, given or estimated; probabilities are those of the source population with this prior.
     classes_ : ndarray of shape (2,)
         The two values of y, which may be text; the larger one means positive. Predictions use them too.
-    calibration_ : tuple of float
-        a, b of P(Y=1|x) = σ(a·g(x) + b).
+    calibration_ : Calibration
+        Log odds of P(Y=1|x) as a function of the networks' mean output g(x).
     held_out_risk_ : list of ndarray
         Held-out risk of each network after each epoch.
     n_features_in_, feature_names_in_
@@ -160,8 +160,7 @@ class NNPUClassifier(PUClassifier):
             Above 0 where positive is the likelier class.
         """
         rows = self._read_rows(X).rows[:]
-        a, b = self.calibration_
-        return np.asarray(a * np.mean([network(rows) for network in self._networks], axis=0) + b)
+        return self.calibration_(np.mean([network(rows) for network in self._networks], axis=0))
 
     def predict_proba(self, X: Any) -> Floats:
         """Compute the posterior in the source population, whose prior is `prior_`.

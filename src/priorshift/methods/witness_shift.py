@@ -473,6 +473,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             "source_prior_range": None if isinstance(knowledge, PointPrior) else list(knowledge.range),
             "source_prior_standard_error": knowledge.error or None,
             "separation_over_error": test.separation,
+            "negative_ratio_interval": list(test.curve.quantiles(self.confidence)) if test.is_separable else None,
         }
         if isinstance(estimator, MixturePrior):
             details |= {name: getattr(estimator, f"{name}_") for name in ("mixture_prior", "km2_prior", "overlap")}

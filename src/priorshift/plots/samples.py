@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.formatting import format_percent
+from priorshift.inference.confidence_curve import prior_from_ratio
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.tables import match_columns
 from priorshift.methods.witness_shift import WitnessShift
@@ -206,7 +207,7 @@ class MixtureDisplay(Display):
         evidence = evidence_of(estimate, WitnessEvidence, "p-values", "WitnessShift")
         largest_prior = float(evidence.priors.mean())  # over repetitions, as the density of the negatives
         negatives = density(evidence.weights).mean(axis=0)
-        target_prior = float(np.clip(1 - (1 - largest_prior) * estimate.negative_ratio, 0.0, 1.0))  # 1 − (1 − π)·R
+        target_prior = prior_from_ratio(largest_prior, estimate.negative_ratio)
         # the density of a bar is its share times the number of bars
         source, target = _BARS * _shares(evidence.source), _BARS * _shares(evidence.target)
         return cls(source, target, negatives, largest_prior, target_prior, estimate.source_prior)

@@ -172,6 +172,7 @@ def bare(value: float, *, is_p: bool = False) -> Markup:
 
 
 def is_informative(estimate: PriorEstimate) -> bool:
-    """Return whether there is an estimate, and its interval does not contain nearly every prior."""
+    """Return whether there is a number to report: its interval is not left open, and not as wide as nearly [0, 1]."""
     is_too_wide = estimate.interval is not None and estimate.interval.width > EMPTY_WIDTH
-    return isfinite(estimate.value) and estimate.status != "no estimate" and not is_too_wide
+    has_estimate = isfinite(estimate.value) and estimate.status != "no estimate"
+    return has_estimate and not is_too_wide and not estimate.is_left_open

@@ -267,8 +267,9 @@ def _shares_above(scores: Sequence[tuple[Floats, Floats]]) -> tuple[float, float
     """
     above, reference_above = np.zeros(len(_SHARES)), np.zeros(len(_SHARES))
     for reference, sample in scores:
-        above += (p_values(reference, sample)[:, None] > 1 - _SHARES).sum(axis=0) / len(scores)
-        reference_above += (p_values(reference, reference)[:, None] > 1 - _SHARES).mean(axis=0) / len(scores)
+        ranked = np.sort(reference)  # also ranked among itself in this order, which is much faster
+        above += (p_values(ranked, sample, in_order=True)[:, None] > 1 - _SHARES).sum(axis=0) / len(scores)
+        reference_above += (p_values(ranked, ranked, in_order=True)[:, None] > 1 - _SHARES).mean(axis=0) / len(scores)
     # where scores are tied, all of the reference may lie below a threshold, which then says nothing
     usable = reference_above > 0
     k, n, share = above[usable], len(scores[0][1]), reference_above[usable]

@@ -157,3 +157,11 @@ def test_times_is_bayes_rule():
     np.testing.assert_allclose(found.ppf([0.025, 0.5, 0.975]), truth.ppf([0.025, 0.5, 0.975]), atol=3e-4)
     empty = PiecewiseUniform(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0])).times(np.array([5.0, -900.0]))
     np.testing.assert_array_equal(empty.probabilities, [0, 1])
+
+
+def test_a_ratio_that_is_impossible_beyond_all_doubt_leaves_no_open_interval():
+    """R is 2.27 ± 0.005, far above 1/(1 − π) = 1.43: π′ is 0, and not anything."""
+    r = np.linspace(0, 4, 401)
+    curve = TabulatedCurve.from_tests(r, (2.27 - r) / 0.005, np.full(401, 1e4))
+    low, high = curve.interval(0.3, 0.95)
+    assert low == 0 and high < 0.02
