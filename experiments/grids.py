@@ -108,7 +108,7 @@ def run_source(experiment: Experiment, source: Source, seed: int, methods: tuple
             estimate = fits.estimate(method, rows, target, experiment.varies)
             seconds = time.perf_counter() - start
             interval = getattr(estimate, "interval", None)
-            overlap = (getattr(estimate, "details", None) or {}).get("overlap", np.nan)
+            details = getattr(estimate, "details", None) or {}
             lines.append(
                 {
                     "dataset": source.dataset,
@@ -120,10 +120,11 @@ def run_source(experiment: Experiment, source: Source, seed: int, methods: tuple
                     "method": method,
                     "seed": seed,
                     "estimate": _rounded(getattr(estimate, "value", estimate), method),
+                    "mean": _rounded(details.get("mean", np.nan), method),
                     "interval": interval and [_rounded(interval.low, method), _rounded(interval.high, method)],
                     "source_estimate": _rounded(getattr(estimate, "source_prior", np.nan), method),
                     "verdict": verdict(estimate),
-                    "overlap": _rounded(overlap, method),
+                    "overlap": _rounded(details.get("overlap", np.nan), method),
                     "seconds": round(seconds, 4),
                 }
             )

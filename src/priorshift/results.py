@@ -113,8 +113,7 @@ class PriorEstimate:
     value : float
         Estimate of the target prior π′, in [0, 1]; NaN if it cannot be estimated.
     raw : float
-        1 − (1−π)R, before it is brought into [0, 1]: TCPU clips it, WitnessShift takes the mean of what is possible.
-        In a series of targets near 0 or 1, average `raw`, not `value`.
+        1 − (1−π)R, which `value` brings into [0, 1]. Average `raw`, not `value`, over a series of targets near 0 or 1.
     interval : Interval or None
         Confidence interval. None if it was not requested, or the method has no standard error.
     standard_error : float
@@ -140,8 +139,9 @@ class PriorEstimate:
         Whether to publish the number is the verdict of :func:`diagnose`.
     details : dict
         Settings of the method, such as kernel and bandwidth; "source_prior_range": the ends of a range or the 2.5% and
-        97.5% points of a distribution; "negative_ratio_interval": the ends of the interval of R; "audit": what the
-        audits of source and target show by themselves.
+        97.5% points of a distribution; "negative_ratio_interval": the ends of the interval of R; "mean": the mean of
+        all π′ in [0, 1], each as probable as R and π make it, for decisions; "audit": what the audits of source and
+        target show by themselves.
     evidence : object
         Data for the pictures of the estimate (:mod:`priorshift.plots`). Not part of `to_dict`.
 
@@ -172,7 +172,7 @@ class PriorEstimate:
     def is_left_open(self) -> bool:
         """Whether an uncertain source prior leaves the target prior open: its interval is wide mainly for that reason.
 
-        The ratio R and the interval are then the result, and `value` is only the mean of what is possible.
+        The ratio R and the interval are then the result; `value` is that at one of the possible source priors.
         """
         ends = self.details.get("negative_ratio_interval")
         is_audited = self.details.get("audit", {}).get("target") is not None

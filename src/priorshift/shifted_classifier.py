@@ -322,14 +322,16 @@ class ShiftedClassifier(PUClassifier):
 def _move_inside(estimate: Any, rows: int) -> float:
     """Return an estimated target prior, moved inside if it is 0 or 1, since data cannot show a prior of exactly that.
 
-    The result is the mean of N(raw, standard error²) truncated to [0, 1]; where the error is unknown, or far smaller
-    than the distance to the end, it is half a row from the end, of the target's `rows`. An estimate of NaN is refused.
+    The result is the mean of all possible priors: that of the estimate, or else of N(raw, standard error²) truncated to
+    [0, 1]; where the error is unknown, or far smaller than the distance to the end, it is half a row from the end, of
+    the target's `rows`. An estimate of NaN is refused.
     """
     value = float(estimate.value)
     if not np.isfinite(value):
         raise InputError("the target prior cannot be estimated from these data; pass a known prior to adapt_to.")
-    if 0 < value < 1:
-        return value
+    mean = float(getattr(estimate, "details", {}).get("mean", value))
+    if 0 < mean < 1:
+        return mean
     raw, error = float(getattr(estimate, "raw", value)), float(getattr(estimate, "standard_error", np.nan))
     half_row = 0.5 / (rows + 1)
     inside = abs(value - half_row)  # half a row from the end, 0 or 1

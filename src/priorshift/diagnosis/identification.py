@@ -15,8 +15,8 @@ import numpy as np
 
 from priorshift.errors import PriorShiftWarning
 from priorshift.formatting import decimals, format_range, range_decimals, wrap_lines
-from priorshift.inference.confidence_curve import ConfidenceCurve, TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, RangePrior
+from priorshift.inference.confidence_curve import ConfidenceCurve, prior_from_ratio
+from priorshift.inference.prior_knowledge import RangePrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
 from priorshift.result_tables import to_plain
@@ -56,14 +56,7 @@ class DiagnosisInput:
         """
         if not (np.isfinite(ratio) and curve.is_known):
             return float("nan"), 0.0, 1.0
-        prior, source_prior = self.fit.prior, self.fit.estimate.source_prior
-        if not isinstance(curve, TabulatedCurve):
-            value = min(max(1 - (1 - source_prior) * ratio, 0.0), 1.0)
-        elif isinstance(prior, DistributionPrior):  # moved so that its mean is the source prior in use
-            points, weights = prior.points
-            value = curve.mean(np.clip(points + (source_prior - prior.value), 0.0, 1.0), weights)
-        else:
-            value = curve.mean(source_prior)
+        prior, value = self.fit.prior, prior_from_ratio(self.fit.estimate.source_prior, ratio)
         low, high = prior.interval(curve, self.confidence)
         return value, min(low, value), max(high, value)  # the interval contains the estimate
 

@@ -28,6 +28,7 @@ from priorshift.diagnosis.labeling import Labeling, labeling
 from priorshift.diagnosis.variants import Subsample, Variant, projection_variants, row_variants, score_variants
 from priorshift.errors import InputError
 from priorshift.formatting import decimals, format_fixed, format_short
+from priorshift.inference.confidence_curve import prior_from_ratio
 from priorshift.io.parameters import is_number
 from priorshift.problem import Target
 from priorshift.result_tables import align_columns, to_plain
@@ -446,7 +447,7 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
         if np.isfinite(R):
             columns = leading_columns(inputs.source, shifted.slopes(max(R, 0.0)))
             for pi in np.unique([*_ASSUMED_PRIORS, conclusion.source_prior]).tolist():
-                assumed.append(AssumedPrior(pi, curve.mean(pi), *curve.interval(pi, inputs.confidence)))
+                assumed.append(AssumedPrior(pi, prior_from_ratio(pi, R), *curve.interval(pi, inputs.confidence)))
         else:
             reasons.append("There is no estimate of the ratio of negatives, so nothing could be left out or shifted.")
         if np.isfinite(R) and threshold is not None:

@@ -39,7 +39,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from priorshift.arrays import Floats, Index
 from priorshift.formatting import format_p
-from priorshift.inference.confidence_curve import ConfidenceCurve, prior_from_ratio
+from priorshift.inference.confidence_curve import ConfidenceCurve
 from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
 from priorshift.io.observations import linked
 from priorshift.results import Interval, PriorEstimate
@@ -334,9 +334,10 @@ def pooled(
     number of target rows; `common_prior` means that one knowledge of π holds for all strata. `members` name the
     observations of each stratum, of which some may be in several; None where all rows are independent.
     """
-    values = np.array([estimate.value for estimate in estimates])
-    value = float(shares @ values)
-    between = float(shares @ (values - value) ** 2) / rows  # variance from the sampled shares of the strata
+    values = np.array([_unclipped(estimate) for estimate in estimates])
+    raw = float(shares @ values)
+    value = float(np.clip(raw, 0.0, 1.0))
+    between = float(shares @ (values - raw) ** 2) / rows  # variance from the sampled shares of the strata
     strata = list(zip(estimates, influences, strict=True))
     # error of each stratum's π′ that comes from the spread of a given distribution of π: dπ′ = R dπ
     prior_error = np.zeros(len(strata))
@@ -359,7 +360,7 @@ def pooled(
     m, n, n_target = np.sum([estimate.sizes for estimate in estimates], axis=0)
     return PriorEstimate(
         value=value,
-        raw=float(shares @ [estimate.raw for estimate in estimates]),
+        raw=raw,
         interval=interval,
         standard_error=float(np.sqrt(_variance_of_sum(shares * errors, correlation) + added_variance)),
         source_prior=np.nan,
@@ -370,6 +371,11 @@ def pooled(
         source_prior_by=estimates[0].source_prior_by,
         details={"strata": len(estimates)},
     )
+
+
+def _unclipped(estimate: PriorEstimate) -> float:
+    """Return `raw`, which clipping does not bias and which can be averaged; `value` where there is no estimate of R."""
+    return estimate.value if estimate.status == "no estimate" else estimate.raw
 
 
 def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], prior_error: Floats) -> Floats:
@@ -463,10 +469,10 @@ def _interval_given_prior(
     otherwise the interval is that of the estimate.
     """
     estimate, influence = stratum
-    value, interval = estimate.value, estimate.interval
+    value, interval = _unclipped(estimate), estimate.interval
     if influence is not None and isinstance(influence.prior, RangePrior):
         pi = influence.prior.range[prior_end]
-        value = prior_from_ratio(pi, influence.ratio)
+        value = 1 - (1 - pi) * influence.ratio
         low, high = influence.curve.interval(pi, confidence)
     elif influence is not None and at_mean:
         low, high = influence.curve.interval(influence.prior.value, confidence)

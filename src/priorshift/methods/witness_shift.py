@@ -20,6 +20,7 @@ from priorshift.inference.audit_combination import (
     combine_with_audit,
     warn_of_source_audit,
 )
+from priorshift.inference.confidence_curve import prior_from_ratio
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
 from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
 from priorshift.io.parameters import is_known
@@ -357,7 +358,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             prior.estimated.warn_of_error()
         status = self._status(tested, prior.knowledge)
         # mean of π′ under the confidence distribution of R and, where there is one, the distribution of π
-        value = curve.mean(*refined.points) if isinstance(refined, DistributionPrior) else curve.mean(refined.value)
+        mean = curve.mean(*refined.points) if isinstance(refined, DistributionPrior) else curve.mean(refined.value)
+        value = prior_from_ratio(refined.value, test.ratio) if test.is_separable else mean
         interval, error = None, float("nan")
         if prior.error_is_known:
             (low, high), by = (0.0, 1.0), "none"
@@ -371,6 +373,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             is_usable = prior.error_is_known and test.is_separable  # otherwise the audit alone counts
             audited = combine_target_audit(tested.audit, curve, refined if is_usable else None)
             value, error = audited.distribution.mean(), audited.distribution.std()
+            mean = value
             low, high = audited.interval(self.confidence)
             interval = Interval(low, high, self.confidence, audited.by("witness"))
             status = "ok" if status == "no estimate" else status
@@ -386,7 +389,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             sizes=(*self._sizes, tested.sample.rows if isinstance(tested.sample, ScoreCounts) else len(tested.sample)),
             source_prior_by=prior.origin,
             status=status,
-            details=self._details(test, prior, audited),
+            details={**self._details(test, prior, audited), "mean": mean},
             evidence=tested.evidence,
         )
         return estimate, prior.knowledge
