@@ -165,3 +165,11 @@ def test_a_ratio_that_is_impossible_beyond_all_doubt_leaves_no_open_interval():
     curve = TabulatedCurve.from_tests(r, (2.27 - r) / 0.005, np.full(401, 1e4))
     low, high = curve.interval(0.3, 0.95)
     assert low == 0 and high < 0.02
+
+
+def test_statistics_without_any_error_leave_a_finite_curve():
+    """Classes that are wholly apart: N − rD has no variance, and its statistic is about 1e150."""
+    r = np.linspace(0, 4, 401)
+    curve = TabulatedCurve.from_tests(r, (0.505 - r) * 1e150, np.full(401, 1e4))
+    assert curve.is_known
+    assert curve.interval(0.2, 0.95) == pytest.approx((0.596, 0.596), abs=0.01)
