@@ -329,17 +329,24 @@ class PriorEstimates(TargetResults[PriorEstimate]):
             header.append(f"{100 * self.confidence:g}% interval")
         if self.band:
             header.append("all at once")
+        has_open = any(estimate.is_left_open for estimate in self.values())
+        if has_open:  # the source prior leaves targets open, and the ratio does not need it
+            header.append("ratio of negatives")
         named_estimates = list(self.items())
         if self.pooled is not None:
             named_estimates.append(("all", self.pooled))
         for name, estimate in named_estimates:
             value, interval = estimate.value, estimate.interval
-            row = [name, f"{estimate.sizes[2]}", f"{value:.3f}" if np.isfinite(value) else "none"]
+            number = "open" if estimate.is_left_open else f"{value:.3f}" if np.isfinite(value) else "none"
+            row = [name, f"{estimate.sizes[2]}", number]
             if has_intervals:
                 row.append(f"{interval.low:.3f} to {interval.high:.3f}" if interval else "")
             if self.band:
                 band = None if estimate is self.pooled else self.band.get(name)
                 row.append(f"{band.low:.3f} to {band.high:.3f}" if band else "")
+            if has_open:
+                ends = estimate.details.get("negative_ratio_interval")
+                row.append(f"{estimate.negative_ratio:.3f}, {ends[0]:.3f} to {ends[1]:.3f}" if ends else "")
             rows.append(row)
         return header, rows
 

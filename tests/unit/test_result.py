@@ -83,3 +83,13 @@ def test_the_ends_as_printed_tell_the_width_to_a_tenth():
         )
         assert high_said - low_said == pytest.approx(width, rel=0.1 + 1e-6)
         assert decimals(width) == decimals(width * 1.0001) or np.log10(width) % 1 > 0.999
+
+
+def test_a_table_of_targets_shows_the_ratio_where_the_source_prior_leaves_them_open():
+    estimates = ps.PriorEstimates({"a": left_open(0.12, 0.58), "b": left_open(0.25, 0.44)})
+    header, first, second = str(estimates).splitlines()
+    assert header.endswith("ratio of negatives") and "0.550, 0.500 to 0.600" in first
+    assert "open" in first and "0.350" in second
+    display = ps.plots.targets.SeriesDisplay.from_estimates(estimates)
+    assert np.isnan(display.values[0]) and display.values[1] == 0.35
+    assert "a open (0.120 to 0.580)" in display.description

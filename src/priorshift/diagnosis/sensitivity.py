@@ -74,7 +74,8 @@ class Conclusion:
 def conclude(inputs: DiagnosisInput) -> Conclusion:
     """Conclude on which side of the threshold, or of the source prior, the target prior is.
 
-    A target prior of t is R = (1−t)/(1−π), that of π is R = 1, and a smaller R is a larger target prior.
+    A target prior of t is R = (1−t)/(1−π), that of π is R = 1, and a smaller R is a larger target prior. With an audit
+    of the target its interval decides, which holds whether label shift holds or not; ratios are those of the tables.
     """
     R, threshold, pi = inputs.ratio, inputs.threshold, inputs.fit.estimate.source_prior
     value, low, high = inputs.target_prior(R, inputs.fit.test.curve)
@@ -91,6 +92,13 @@ def conclude(inputs: DiagnosisInput) -> Conclusion:
         side, to_doubt = "below", critical - ratio_low
     if np.isfinite(R) and (threshold is not None or side != "open"):
         to_turn = critical - R
+    estimate = inputs.fit.estimate
+    if inputs.fit.target.audit is not None and estimate.interval is not None:
+        value, low, high = estimate.value, estimate.interval.low, estimate.interval.high
+        least, most = inputs.fit.prior.range if threshold is None else (threshold, threshold)
+        audited_side: Side = "above" if low > most else "below" if high < least else "open"
+        if audited_side != side:  # the tables conclude something else, so what would turn that does not matter
+            side, to_turn, to_doubt = audited_side, None, None
     return Conclusion(
         threshold=threshold, side=side, ratio=R, critical=critical, value=value, low=low, high=high, source_prior=pi,
         confidence=inputs.confidence, ratio_interval=(ratio_low, ratio_high), half_width=(high - low) / 2 / (1 - pi),
@@ -461,7 +469,7 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
             bandwidth_variants, column_variants = projection_variants(inputs, subsample, columns)
         scores, rows = score_variants(inputs), row_variants(inputs)
         violated = violation(conclusion, shifted, subsample, columns)
-        estimate = conclusion.value, conclusion.low, conclusion.high
+        estimate = inputs.target_prior(R, curve)  # by the tables, without an audit
         labeled = labeling(inputs, conclusion.critical, estimate, conclusion.ratio_interval)
     return Sensitivity(
         conclusion=conclusion, source_priors=tuple(assumed), turning_prior=turning_prior, sure_priors=sure_priors,

@@ -16,7 +16,7 @@ from priorshift.arrays import Floats
 
 _ANY_RATIO = 1e100  # above every ratio, and its square is finite
 _LEAST_TAIL = 1e-300  # smallest tail probability of a test, so that its normal quantile is finite
-_LARGEST_STATISTIC = 1e7  # of a test; a larger one has no standard error to speak of
+LARGEST_LEVEL = 1e7  # standard errors; a larger distance has no error to speak of
 _LEAST_FACTOR = 1e-12  # smallest 1 − π, so that it can be divided by
 
 
@@ -123,7 +123,7 @@ class TabulatedCurve(ConfidenceCurve):
         tail = stdtr(freedom, -np.abs(statistic))  # the smaller of the two tails, which keeps its digits
         quantile = ndtri(np.maximum(tail, _LEAST_TAIL))
         # tails that are too small for a number: the levels go on decreasing, so that the curve is not flat there
-        beyond = -np.minimum(np.abs(statistic), _LARGEST_STATISTIC)
+        beyond = -np.minimum(np.abs(statistic), LARGEST_LEVEL)
         quantile = np.where(tail < _LEAST_TAIL, np.minimum(quantile, beyond), quantile)
         return cls(ratios, np.maximum.accumulate(np.where(statistic > 0, quantile, -quantile)))
 

@@ -52,7 +52,8 @@ class SeriesDisplay(Display):
         confidence = levels[0] if levels else float("nan")
         bands = getattr(estimates, "band", None)  # simultaneous intervals, which only PriorEstimates has
         band = np.array([(bands[name].low, bands[name].high) for name in names]) if bands else None
-        values = np.array([estimates[name].value for name in names])
+        # a target that the source prior leaves open has an interval, and no single number
+        values = np.array([np.nan if estimates[name].is_left_open else estimates[name].value for name in names])
         unknown = sorted(set(truth or ()) - set(names))
         if unknown:
             raise InputError(f"truth has {unknown[0]!r}, which is not a target. Use names of estimated targets.")
@@ -74,7 +75,8 @@ class SeriesDisplay(Display):
         parts = []
         for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_MAX_LISTED]:
             ends = f" ({low:.{digits}f} to {high:.{digits}f})" if np.isfinite(low) else ""
-            parts.append(printable(name) + (f" {value:.{digits}f}{ends}" if np.isfinite(value) else " none"))
+            number = f"{value:.{digits}f}" if np.isfinite(value) else "open" if ends else "none"
+            parts.append(f"{printable(name)} {number}{ends}")
         interval = f", with its {interval_label(self.confidence)}" if np.isfinite(self.confidence) else ""
         more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
         text = f"Target prior of each target{interval}: {', '.join(parts)}{more}"

@@ -36,7 +36,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from priorshift.arrays import Floats
 from priorshift.errors import WeakSeparationWarning
-from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.inference.confidence_curve import LARGEST_LEVEL, TabulatedCurve
 from priorshift.scores import mixture
 from priorshift.warning_records import warn
 
@@ -216,9 +216,18 @@ def _given_separation(level: Floats, excess: Floats | float, correlation: Floats
     negative, and s > −level − excess/c where it is positive.
     """
     reach = excess / np.maximum(np.abs(correlation), 1e-12)
-    below = -ndtri_exp(np.minimum(log_ndtr(-level) - log_ndtr(reach - level), 0.0))  # s is cut off above
-    above = ndtri_exp(np.minimum(log_ndtr(level) - log_ndtr(reach + level), 0.0))  # s is cut off below
-    return np.asarray(np.where(correlation < 0, below, above))
+    # s is cut off above where the correlation is negative, and below where it is positive
+    return np.asarray(np.where(correlation < 0, -_truncated_level(-level, reach), _truncated_level(level, reach)))
+
+
+def _truncated_level(level: Floats, reach: Floats) -> Floats:
+    """Return Φ⁻¹(Φ(level)/Φ(level + reach)), by the smaller of the two tails, which keeps its digits."""
+    inside, log_upper_tail = log_ndtr(level + reach), log_ndtr(-level)
+    with np.errstate(divide="ignore"):  # a tail of 0 is at the largest level
+        log_upper = log_upper_tail + np.log1p(-np.exp(log_ndtr(-level - reach) - log_upper_tail)) - inside
+    from_below = ndtri_exp(np.minimum(log_ndtr(level) - inside, 0.0))
+    from_above = -ndtri_exp(np.minimum(log_upper, 0.0))
+    return np.clip(np.where(level < 0, from_below, from_above), -LARGEST_LEVEL, LARGEST_LEVEL)
 
 
 def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str) -> None:

@@ -82,7 +82,7 @@ def normal_curve(ratio, error):
 
 def conclusion(ratio, curve, prior, threshold=None):
     fit = SimpleNamespace(
-        test=SimpleNamespace(ratio=ratio, curve=curve, is_separable=True), prior=prior,
+        test=SimpleNamespace(ratio=ratio, curve=curve, is_separable=True), prior=prior, target=SimpleNamespace(audit=None),
         estimate=SimpleNamespace(source_prior=prior.value),
     )  # fmt: skip
     return conclude(DiagnosisInput(None, fit, threshold=threshold))
@@ -441,3 +441,19 @@ def test_a_violation_without_a_kernel_has_its_shifts_alone(plain):
     found = conclusion(plain.test.ratio, plain.test.curve, PointPrior(0.3))
     made = violation(found, plain.shifted(), None, ())
     assert np.isnan(made.decisive.distance) and made.decisive.shift > 0
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_an_audit_of_the_target_decides_the_conclusion():
+    """The target's negatives have moved towards the positives: the tables say more than 0.5, and 150 labels less."""
+    s = ps.simulate.gaussian(0.3, 0.2, 600, 600, dimension=2, distance=1.5, shared=False, random_state=0)
+    target = s.target + 1.2 * (1 - s.target_labels)[:, None]
+    audit = np.where(np.arange(len(target)) < 150, s.target_labels, np.nan)
+    settings = dict(source_prior=0.3, threshold=0.5, random_state=0)
+    by_tables = ps.diagnose(s.positive, s.unlabeled, target, **settings)
+    audited = ps.diagnose(s.positive, s.unlabeled, target, audit={"target": audit}, **settings)
+    assert by_tables.sensitivity.conclusion.side == "above"
+    conclusion = audited.sensitivity.conclusion
+    assert conclusion.side == "below" and conclusion.to_turn is None and conclusion.to_doubt is None
+    assert (conclusion.value, conclusion.low) == (audited.estimate.value, audited.estimate.interval.low)
+    assert 0.2 in audited.estimate.interval

@@ -36,3 +36,13 @@ def test_levels_far_in_the_tails_stay_finite_and_ordered():
     for correlation in (-0.9, 0.9):
         found = _given_separation(level, 1e-3, np.full(len(level), correlation))
         assert np.isfinite(found).all() and (np.diff(found) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("correlation", [-0.9, -0.05, 0.05, 0.9])
+def test_levels_beyond_the_smallest_tail_stay_finite(correlation):
+    """A normal tail beyond 38 standard errors is no number; far from the limit, levels are nearly what they were."""
+    level = np.array([-1e7, -200.0, -46.9, 46.9, 200.0, 1e7])
+    found = _given_separation(level, 77.0, np.full(len(level), correlation))
+    assert np.isfinite(found).all() and (np.diff(found) > 0).all()
+    is_far = np.sign(level) == np.sign(correlation)  # from where the statistic is cut off
+    np.testing.assert_allclose(found[is_far], level[is_far], rtol=1e-9)
