@@ -21,10 +21,10 @@ from priorshift.diagnosis.planning import Planning
 from priorshift.diagnosis.sensitivity import Sensitivity
 from priorshift.diagnosis.shift_tests import LabelShiftTest, ShiftTest, numbered
 from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InconsistentInputWarning, InputError, IntervalWarning
-from priorshift.formatting import format_fixed, format_p
+from priorshift.formatting import decimals, format_fixed, format_p
 from priorshift.io.labels import LEAST
 from priorshift.io.sample_size import FEW_POSITIVES
-from priorshift.results import PriorEstimate
+from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.ratio_test import LEAST_SEPARATION
 from priorshift.warning_records import WarningRecord
 
@@ -33,13 +33,14 @@ TABLE_WARNINGS = (ColumnWarning, DuplicateRowsWarning, IntervalWarning, *_FORBID
 DOUBTED = 0.05  # p-value of label shift up to which it is in doubt
 REFUTED = 0.01  # p-value up to which a violation that matters forbids the number
 EMPTY_WIDTH = 0.9  # width above which an interval says nothing
-_WIDE = 0.5  # width above which an interval says little
+_WIDE = 0.5  # width above which an interval says little, whatever the prevalence
 _OUTSIDE_ERRORS = 3.0  # standard errors of a raw estimate outside [0, 1] that are more than chance
 _DISAGREEMENT = 0.15  # difference of two estimates of π that is reported
 _FEW_ROWS = 30  # of a target, below which an estimate is a guess
 _MOST_STEPS = 4  # recommendations
 _AUDIT_WIDTH = 0.2  # of the interval that an audit alone is to give
 _AUDIT_LABELS = 100  # to add to the tables
+_MOST_AUDITED = 0.5  # share of the target's rows that an audit may ask for; who can look up more needs no estimate
 _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
 # An estimate gets no plain yes if P is fewer standard errors from U, or if the classes overlap and more of the scores
 # is noise (the study weak_separation).
@@ -174,8 +175,10 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
         yield f"Treat this estimate as a guess: the target has {rows} rows. Collect at least {_FEW_ROWS}."
     if interval is None:
         yield "The error of the estimate is not known, so there is no interval to publish with it."
-    elif _WIDE < interval.width <= EMPTY_WIDTH:
-        yield f"The interval, {interval.low:.2f} to {interval.high:.2f}, is too wide to say much."
+    elif interval.width <= EMPTY_WIDTH and interval.width > _useful_width(interval, estimate.source_prior):
+        digits = decimals(interval.width)
+        ends = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+        yield f"The interval, {ends}, is too wide to say much about a prevalence of this size."
     half_width = interval.width / 2 if interval is not None else 0.0
     clear = [variant for variant in sensitivity.variants if variant.is_clear and abs(variant.moved) > half_width]
     if clear:
@@ -183,6 +186,17 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
         changed = worst.name if worst.name.startswith("without") else f"with {worst.name}"
         change = format_fixed(worst.moved, 3, "+")
         yield f"The estimate changes by {change} {changed}, which is more than chance and more than half its interval."
+
+
+def _useful_width(interval: Interval, source_prior: float) -> float:
+    """Return the largest width of an interval that is useful for its prevalence.
+
+    It is the geometric mean of the shares of the rarer class in target (at the middle of the interval) and source, and
+    at most 0.5: 0.02 to 0.05 says something about a class with prior 0.03, and 0.00 to 0.39 does not.
+    """
+    middle = (interval.low + interval.high) / 2
+    shares = [min(prior, 1 - prior) for prior in (middle, source_prior) if np.isfinite(prior)]
+    return min(float(np.prod(shares) ** (1 / len(shares))), _WIDE)
 
 
 def _violated_label_shift(test: LabelShiftTest, sensitivity: Sensitivity, p_text: str) -> tuple[str, bool]:
@@ -295,12 +309,18 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
     if verdict.answer == "no" or parts.label_shift_test.p_value <= DOUBTED:
         known = np.isfinite(estimate.value) and parts.identification.level != "nothing"
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
+        width = min(_AUDIT_WIDTH, estimate.interval.width) if estimate.interval else _AUDIT_WIDTH
         with suppress(InputError):  # raised where the target has too few rows
-            labels = audit_size(_AUDIT_WIDTH, share, rows=rows, confidence=planning.confidence)
-            gain = f"without any of these assumptions they give an interval of width {_AUDIT_WIDTH:g}"
-            yield f"Look up the classes of about {labels} {action}: {gain}."
+            labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
+            if labels > _MOST_AUDITED * rows:
+                yield f"Collect more rows of the target: of {rows}, an audit would need {labels}."
+            else:
+                gain = f"without any of these assumptions they give an interval of width {width:.2g}"
+                yield f"Look up the classes of about {labels} {action}: {gain}."
         return
-    labels = min(_AUDIT_LABELS, rows)
+    labels = min(_AUDIT_LABELS, int(_MOST_AUDITED * rows))
+    if labels < LEAST:
+        return
     present, audited = planning.expected_width, planning.predict_audit(target=labels)
     if audited < (1 - _LEAST_GAIN) * present:
         gain = f"the expected width of the interval is then {audited:.2g} instead of {present:.2g}"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import priorshift as ps
+from priorshift.diagnosis.verdict import _useful_width
 from priorshift.errors import PriorShiftWarning
 from priorshift.warning_records import suppress_warnings
 
@@ -121,3 +122,36 @@ def test_a_target_of_the_labelled_positives_or_of_few_rows_is_no_answer():
     assert any("the target seems to hold the labelled positives" in reason for reason in found.verdict.reasons)
     few, _ = steps([positive, unlabeled, target.iloc[:25]])
     assert few.verdict.answer != "yes" and any("the target has 25 rows" in reason for reason in few.verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "source_prior", "is_useful"),
+    [
+        (0.0, 0.39, 0.3, False),  # a true prior of 0.06 was called publishable so
+        (0.02, 0.05, 0.03, True),
+        (0.0, 0.02, 0.2, True),  # whatever it is, the class has become much rarer
+        (0.001, 0.008, 0.004, False),
+        (0.3, 0.7, 0.5, True),
+        (0.2, 0.75, 0.5, False),
+        (0.93, 0.97, 0.9, True),
+    ],
+)
+def test_a_useful_width_depends_on_the_prevalence(low, high, source_prior, is_useful):
+    interval = ps.Interval(low, high, 0.95, "witness")
+    assert (interval.width <= _useful_width(interval, source_prior)) == is_useful
+
+
+def test_a_wide_interval_of_a_rare_class_gets_no_plain_yes():
+    found, _ = steps(tables(rows=200, target_prior=0.05, distance=1.2, seed=1))
+    assert found.estimate.interval.high < 0.5 and found.verdict.answer == "with care"
+    assert any("too wide" in reason for reason in found.verdict.reasons)
+
+
+def test_an_audit_is_asked_for_only_where_it_is_feasible_and_gains_something():
+    positive, unlabeled, target = tables()
+    found, said = steps([positive, unlabeled, target.assign(c=target["c"] + 1.5)])
+    labels, width = re.search(r"about (\d+) random rows .* width (\d\.\d+)", " ".join(said)).groups()
+    assert int(labels) <= len(target) / 2 and float(width) <= found.estimate.interval.width + 0.01
+    few = target.assign(c=target["c"] + 1.5).head(60)
+    _, said = steps([positive, unlabeled, few])
+    assert not any(step.startswith("Look up") for step in said)
