@@ -50,6 +50,9 @@ class Differences(Sequence[Difference]):
                 "standard_error": pair.standard_error,
                 "p_value": pair.p_value,
                 "adjusted_p_value": pair.adjusted_p_value,
+                "ratio": pair.ratio,
+                "ratio_low": pair.ratio_interval.low,
+                "ratio_high": pair.ratio_interval.high,
             }
             for pair in self
         ]
@@ -63,6 +66,13 @@ class Differences(Sequence[Difference]):
         return {"differences": [result_tables.to_plain(record) for record in self.records()]}
 
     def __str__(self) -> str:
+        return result_tables.align_columns(*self._table())
+
+    def _repr_html_(self) -> str:
+        return result_tables.to_html(*self._table())
+
+    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Return the header and the cells of the printed table."""
         header = ("difference", "estimate", f"{100 * self[0].interval.confidence:g}% interval", "p", "adjusted p")
         rows = []
         for pair in self:
@@ -71,7 +81,7 @@ class Differences(Sequence[Difference]):
             )
             ps = format_p_cell(pair.p_value), format_p_cell(pair.adjusted_p_value)
             rows.append((f"{pair.second} − {pair.first}", estimate, f"{low} to {high}", *ps))
-        return result_tables.align_columns(header, rows)
+        return header, rows
 
 
 Result = TypeVar("Result")
@@ -113,6 +123,9 @@ class TargetResults(Mapping[str, Result]):
 
     def __str__(self) -> str:
         return result_tables.align_columns(*self._table())
+
+    def _repr_html_(self) -> str:
+        return result_tables.to_html(*self._table())
 
     def to_frame(self) -> Any:
         """Return :meth:`records` as a data frame.
@@ -205,7 +218,7 @@ class PriorEstimates(TargetResults[PriorEstimate]):
     def differences(
         self, reference: Any = None, *, consecutive: bool = False, confidence: float | None = None
     ) -> Differences:
-        """Estimate differences between the priors of pairs of targets.
+        """Estimate differences between the priors of pairs of targets, and their ratios.
 
         The error of the source is common to all targets and largely cancels, so that a difference is often more precise
         than either estimate. Targets must be independent samples without common rows.
@@ -245,8 +258,8 @@ class PriorEstimates(TargetResults[PriorEstimate]):
         adjusted_ps = holm([p for _, _, _, p in compared])
         differences = []
         for (first, second), numbers, adjusted_p in zip(pairs, compared, adjusted_ps, strict=True):
-            estimate, interval, error, p = numbers
-            differences.append(Difference(first, second, estimate, interval, error, p, adjusted_p))
+            ratio = joint.prevalence_ratio(position[first], position[second], confidence)
+            differences.append(Difference(first, second, *numbers, adjusted_p, *ratio))
         return Differences(tuple(differences), self.frame)
 
     def equality_test(self) -> EqualityTest:

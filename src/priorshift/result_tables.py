@@ -1,4 +1,4 @@
-"""Write the rows of a result as aligned text, as a data frame, as CSV or as plain values for JSON."""
+"""Write the rows of a result as aligned text, HTML, a data frame, CSV or plain values for JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,24 @@ def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         aligned = [cell.rjust(width) for cell, width in zip(others, widths, strict=True)]
         lines.append("  ".join([first.ljust(first_width), *aligned]).rstrip())
     return "\n".join(lines)
+
+
+def to_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a table as HTML for a notebook, with the first column as row headers; an empty header has no row."""
+    lines = ["<table>"]
+    if any(header):
+        lines.append("<thead><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in header) + "</tr></thead>")
+    lines.append("<tbody>")
+    for first, *others in rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in others)
+        lines.append(f"<tr><th>{escape(first)}</th>{cells}</tr>")
+    return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+def text_to_html(text: str) -> str:
+    """Format text as HTML for a notebook: a paragraph for each block, with its line breaks."""
+    blocks = [escape(block).replace("\n", "<br>") for block in text.split("\n\n")]
+    return "\n".join(f"<p>{block}</p>" for block in blocks)
 
 
 def to_frame(records: Sequence[Record], library: str | None = None) -> Any:

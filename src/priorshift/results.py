@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from priorshift import result_tables
 from priorshift.formatting import decimals, format_range
 from priorshift.result_tables import to_plain
 
@@ -102,6 +103,9 @@ class NegativeRatio:
         digits = decimals(self.interval.width)
         ends = f"{self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}"
         return f"ratio of negatives {self.value:.{digits}f}, {100 * self.interval.confidence:g}% interval {ends}"
+
+    def _repr_html_(self) -> str:
+        return result_tables.text_to_html(str(self))
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,44 @@ class PriorEstimate:
         del plain["evidence"]
         return plain
 
+    def numbers(self) -> dict[str, float]:
+        """Return all numbers in one flat dictionary, as tools that track experiments take them.
+
+        Returns
+        -------
+        dict of str to float
+            Missing numbers are NaN.
+
+        Examples
+        --------
+        >>> import priorshift as ps
+        >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=200, n_target=200, random_state=0)
+        >>> estimate = ps.TCPU(0.2).fit(s.X, s.y, shared=s.ids).estimate(s.target)
+        >>> {name: round(number, 2) for name, number in estimate.numbers().items() if name in ("value", "low", "high")}
+        {'value': 0.57, 'low': 0.48, 'high': 0.65}
+        """
+        missing = (np.nan, np.nan)
+        low, high = (self.interval.low, self.interval.high) if self.interval is not None else missing
+        ratio_low, ratio_high = self.details.get("negative_ratio_interval") or missing
+        prior_low, prior_high = self.details.get("source_prior_range") or missing
+        numbers = {
+            "value": self.value, "low": low, "high": high, "raw": self.raw, "standard_error": self.standard_error,
+            "negative_ratio": self.negative_ratio, "negative_ratio_low": ratio_low, "negative_ratio_high": ratio_high,
+            "source_prior": self.source_prior, "source_prior_low": prior_low, "source_prior_high": prior_high,
+            "rows_positive": self.sizes[0], "rows_unlabeled": self.sizes[1], "rows_target": self.sizes[2],
+        }  # fmt: skip
+        return {name: float("nan") if number is None else float(number) for name, number in numbers.items()}
+
+    def to_frame(self) -> Any:
+        """Return :meth:`numbers` and the method as a data frame of one row.
+
+        Returns
+        -------
+        pandas or polars data frame
+            Of the library that is installed; pandas if both are.
+        """
+        return result_tables.to_frame([{"method": self.method, "status": self.status, **self.numbers()}])
+
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
         """Write a report as one self-contained HTML file.
 
@@ -245,6 +287,11 @@ class PriorEstimate:
         if np.isfinite(self.source_prior):
             text += f", source prior {self._source_prior_in_words()}"
         return text + _STATUS_NOTES.get(self.status or "", "") + ")"
+
+    def _repr_html_(self) -> str:
+        text = result_tables.text_to_html(str(self))
+        shown = {name: f"{number:.4g}" for name, number in self.numbers().items() if np.isfinite(number)}
+        return text + result_tables.to_html((), [(name.replace("_", " "), number) for name, number in shown.items()])
 
     def _method_in_words(self) -> str:
         """Return the name of the method, "audit" if only an audit of the target was used, or both as "… and audit"."""

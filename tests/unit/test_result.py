@@ -7,6 +7,9 @@ import pytest
 
 import priorshift as ps
 from priorshift.formatting import decimals
+from priorshift.inference.joint import JointRatios
+from priorshift.inference.prior_knowledge import PointPrior
+from priorshift.plots.targets import SeriesDisplay
 
 
 def estimate(value, low, high, **more):
@@ -90,6 +93,59 @@ def test_a_table_of_targets_shows_the_ratio_where_the_source_prior_leaves_them_o
     header, first, second = str(estimates).splitlines()
     assert header.endswith("ratio of negatives") and "0.550, 0.500 to 0.600" in first
     assert "open" in first and "0.350" in second
-    display = ps.plots.targets.SeriesDisplay.from_estimates(estimates)
+    display = SeriesDisplay.from_estimates(estimates)
     assert np.isnan(display.values[0]) and display.values[1] == 0.35
     assert "a open (0.120 to 0.580)" in display.description
+
+
+def test_one_estimate_as_numbers_and_as_a_frame():
+    found = left_open(0.12, 0.58)
+    numbers = found.numbers()
+    assert numbers["value"] == 0.35 and (numbers["low"], numbers["high"]) == (0.12, 0.58)
+    assert (numbers["negative_ratio_low"], numbers["source_prior_high"]) == (0.5, 0.41)
+    assert all(isinstance(number, float) for number in numbers.values())
+    frame = found.to_frame()
+    assert len(frame) == 1 and frame["method"][0] == "TCPU" and frame["low"][0] == 0.12
+
+
+def test_results_render_as_html_in_a_notebook_and_escape_names():
+    estimates = ps.PriorEstimates({"<b>a": left_open(0.12, 0.58), "b": left_open(0.25, 0.44)})
+    html = estimates._repr_html_()
+    assert html.startswith("<table>") and "&lt;b&gt;a" in html and "<b>a" not in html
+    single = left_open(0.12, 0.58)._repr_html_()
+    assert "ratio of negatives" in single and "<table>" in single
+    ratio = ps.NegativeRatio(0.5, 0.1, ps.Interval(0.4, 0.6, 0.95, "delta"), 0.1, (9, 9, 9))
+    assert "0.500" in ratio._repr_html_()
+
+
+def test_ratios_of_prevalences_hold_by_fieller():
+    """The delta method agrees where both priors are well known; a first prior that may be 0 leaves the ratio open."""
+
+    def joint(ratios, error):
+        n = len(ratios)
+        return JointRatios(
+            np.array(ratios), error**2 * np.eye(n), np.full(n, 1e6), PointPrior(0.2), 0.2, np.zeros(n), 0.0,
+            np.full(n, error**2), np.full(n, 1e6),
+        )  # fmt: skip
+
+    ratio, interval = joint([1.0, 0.5], 0.001).prevalence_ratio(0, 1, 0.95)  # priors 0.2 and 0.6
+    error = 3 * 0.8 * 0.001 * np.hypot(1 / 0.6, 1 / 0.2)
+    assert ratio == pytest.approx(3) and (interval.low, interval.high) == pytest.approx(
+        (3 - 1.96 * error, 3 + 1.96 * error), abs=1e-3
+    )
+    _, open_interval = joint([1.2, 0.5], 0.1).prevalence_ratio(0, 1, 0.95)  # 0.04 ± 0.08 and 0.6
+    assert open_interval.high == np.inf and 0 < open_interval.low < 15
+    ratio, unknown = joint([1.3, 1.24], 0.1).prevalence_ratio(0, 1, 0.95)
+    assert np.isnan(ratio) and (unknown.low, unknown.high) == (0, np.inf)
+
+
+def test_ratios_of_prevalences_cover():
+    rng, covered = np.random.default_rng(0), 0
+    for _ in range(400):
+        R = np.array([(1 - 0.1) / 0.8, (1 - 0.3) / 0.8]) + 0.03 * rng.normal(size=2)
+        joint = JointRatios(
+            R, 0.03**2 * np.eye(2), np.full(2, 1e6), PointPrior(0.2), 0.2, np.zeros(2), 0.0, np.full(2, 9e-4),
+            np.full(2, 1e6),
+        )  # fmt: skip
+        covered += 3 in joint.prevalence_ratio(0, 1, 0.95)[1]
+    assert 0.92 <= covered / 400 <= 0.98

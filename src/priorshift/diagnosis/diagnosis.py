@@ -15,7 +15,7 @@ from priorshift.formatting import decimals, format_p_cell, wrap_lines
 from priorshift.inference.joint import holm
 from priorshift.io.column_checks import ColumnUse
 from priorshift.prior_estimates import PriorEstimates, TargetResults
-from priorshift.result_tables import to_plain
+from priorshift.result_tables import text_to_html, to_plain
 
 _QUESTIONS = {
     "shift_test": "Is there a shift?",
@@ -134,6 +134,9 @@ class Diagnosis(DiagnosisParts):
             parts.append("(What would change or narrow it refers to the tables without the audit of the target.)")
         return "\n\n".join(parts)
 
+    def _repr_html_(self) -> str:
+        return text_to_html(str(self))
+
 
 @dataclass(frozen=True, eq=False)
 class Diagnoses(TargetResults[Diagnosis]):
@@ -228,6 +231,9 @@ class Diagnoses(TargetResults[Diagnosis]):
         lines = [super().__str__(), "p-values are adjusted for the number of targets (Holm)."]
         lines += [wrap_lines(f"{name}: {d.verdict.reasons[0]}") for name, d in self.items() if d.verdict.reasons]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + text_to_html("\n".join(str(self).splitlines()[len(self) + 1 :]))
 
 
 def _source_parts(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from priorshift.inference.confidence_curve import ConfidenceCurve, prior_from_ra
 from priorshift.inference.prior_knowledge import RangePrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
-from priorshift.result_tables import to_plain
+from priorshift.result_tables import text_to_html, to_plain
 from priorshift.scores.scored_source import largest_prior
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import suppress_warnings
@@ -73,6 +73,9 @@ class TextReport(ABC):
     def __str__(self) -> str:
         """Return the text, wrapped."""
         return wrap_lines(self.text)
+
+    def _repr_html_(self) -> str:
+        return text_to_html(self.text)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON; a number that does not exist is None."""

@@ -96,6 +96,8 @@ class Difference:
     standard_error: float
     p_value: float  # of the hypothesis that both have the same prior, which needs no π
     adjusted_p_value: float  # the same, by Holm's rule for all differences in the table
+    ratio: float  # of the priors, second over first, from raw values; NaN where one of them is not positive
+    ratio_interval: Interval  # its upper end is infinite where the first prior may be 0
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,28 @@ class JointRatios:
         if variance_if_equal > 0:
             p_value = float(2 * stdtr(freedom, -abs(gap) / sqrt(variance_if_equal)))
         return estimate, interval, total_error, p_value
+
+    def prevalence_ratio(self, first: int, second: int, confidence: float) -> tuple[float, Interval]:
+        """Return estimate and interval of π′_second/π′_first, by Fieller's test of π′_second − ratio·π′_first = 0.
+
+        `first` and `second` are positions of targets. The ends hold for all of a range of π.
+        """
+        t = float(stdtrit(float(min(self.freedom[first], self.freedom[second])), (1 + confidence) / 2))
+        priors = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
+        ends = []
+        for pi in priors:
+            x, y = (1 - (1 - pi) * self.ratios[[second, first]]).tolist()
+            V = self.raw_covariance(pi)
+            # the ratios ρ that are not rejected have aρ² − 2bρ + c ≤ 0
+            a, b = y**2 - t**2 * V[first, first], x * y - t**2 * V[first, second]
+            c = x**2 - t**2 * V[second, second]
+            root = b + sqrt(max(b**2 - a * c, 0.0))
+            is_positive = b**2 >= a * c and root > 0
+            low = max(float(c / root), 0.0) if is_positive else 0.0
+            ends.append((low, float(root / a) if is_positive and a > 0 else float("inf")))
+        x, y = (1 - (1 - self.source_prior) * self.ratios[[second, first]]).tolist()
+        lows, highs = zip(*ends, strict=True)
+        return x / y if x > 0 and y > 0 else float("nan"), Interval(min(lows), max(highs), confidence, "Fieller")
 
     def _common_variance(self, targets: Index) -> Floats:
         """Return the variance of each R̂_k from the target's own rows, if rows of these targets have one variance."""
