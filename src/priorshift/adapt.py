@@ -16,9 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
+from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_number, check_prior, is_number
+from priorshift.result_tables import to_plain
+from priorshift.results import Interval
 
 __all__ = ["TargetMetrics", "shifted_posterior", "shifted_threshold", "target_metrics"]
 
@@ -169,6 +173,142 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
         accuracy=1 - prior - q + 2 * prior * recall,
         auc=float(exceeds - prior / 2) / negatives,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Decisions on rows by their posterior in the target, and how many of them are expected to be right.
+
+    Expectations are sums of calibrated posteriors. Their intervals hold over the interval of the target prior and
+    include the chance in the classes of the rows.
+
+    Attributes
+    ----------
+    is_positive : ndarray of bool
+        Whether each row is decided positive.
+    threshold : float
+        Smallest posterior P′(Y=1|x) that is decided positive.
+    true_positives : float
+        Expected number of positives among the rows decided positive.
+    precision, recall : float
+        Expected share of positives among the rows decided positive, and share of all positives that these are; NaN
+        where no row, or no positive, is expected.
+    true_positives_interval, precision_interval, recall_interval : Interval
+        Their intervals.
+    """
+
+    is_positive: NDArray[np.bool_]
+    threshold: float
+    true_positives: float
+    precision: float
+    recall: float
+    true_positives_interval: Interval
+    precision_interval: Interval
+    recall_interval: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the expectations as plain values for JSON, without the single decisions."""
+        rows = {"decided_positive": int(self.is_positive.sum()), "rows": len(self.is_positive)}
+        fields = ("threshold", "true_positives", "precision", "recall")
+        ends = {f"{name}_interval": getattr(self, f"{name}_interval") for name in fields[1:]}
+        plain: dict[str, Any] = to_plain({
+            **rows,
+            **{name: getattr(self, name) for name in fields},
+            **{name: [interval.low, interval.high] for name, interval in ends.items()},
+        })  # fmt: skip
+        return plain
+
+    def __str__(self) -> str:
+        count, rows = int(self.is_positive.sum()), len(self.is_positive)
+        text = f"decided positive: {count} of {rows} rows, those with a posterior of {self.threshold:.3g} or more"
+        if not count:
+            return f"decided positive: none of {rows} rows; no posterior reaches {self.threshold:.3g}"
+        low, high = self.true_positives_interval.low, self.true_positives_interval.high
+        parts = [f"about {self.true_positives:.0f} of them are positive ({low:.0f} to {high:.0f})"]
+        for name in ("precision", "recall"):
+            value, interval = getattr(self, name), getattr(self, f"{name}_interval")
+            if np.isfinite(value):
+                parts.append(f"{name} {value:.2f} ({interval.low:.2f} to {interval.high:.2f})")
+        return f"{text}: {', '.join(parts)}"
+
+
+def decide(
+    posterior: Floats,
+    range_of_posterior: tuple[Floats, Floats],
+    confidence: float,
+    *,
+    cost_ratio: float | None = None,
+    top: int | None = None,
+    precision: float | None = None,
+    recall: float | None = None,
+) -> Decisions:
+    """Decide on rows by their posteriors, with at most one of the four rules; the default is a cost ratio of 1.
+
+    `range_of_posterior` are the posteriors at the two ends of the target prior's interval.
+    """
+    check_rule(cost_ratio=cost_ratio, top=top, precision=precision, recall=recall)
+    order = np.argsort(-posterior, kind="stable")
+    expected = np.cumsum(posterior[order])  # positives among the first rows
+    count = len(posterior)
+    if top is not None:
+        count = min(int(top), len(posterior))
+    elif precision is not None:  # the mean of the largest posteriors decreases with their number
+        count = int((expected / np.arange(1, len(posterior) + 1) >= precision).sum())
+    elif recall is not None:
+        wanted = recall * expected[-1]
+        count = int(np.searchsorted(expected, wanted * (1 - 1e-12))) + 1
+    threshold = 1 / (1 + (1.0 if cost_ratio is None else cost_ratio))
+    if top is None and precision is None and recall is None:
+        is_positive = posterior > threshold
+    else:
+        is_positive = np.zeros(len(posterior), dtype=bool)
+        is_positive[order[:count]] = True
+        # without any row, the largest posterior is below the wanted precision
+        threshold = float(posterior[order[count - 1]]) if count else float(precision or 1.0)
+    return _expect(is_positive, threshold, (posterior, *range_of_posterior), confidence)
+
+
+def _expect(
+    is_positive: NDArray[np.bool_], threshold: float, posteriors: tuple[Floats, Floats, Floats], confidence: float
+) -> Decisions:
+    """Compute what to expect of decisions; `posteriors` are those at the target prior and at the ends of its interval.
+
+    Given its posterior, the class of a row is a draw, so the number of positives among rows has variance Σp(1−p).
+    """
+    z, count = float(ndtri((1 + confidence) / 2)), int(is_positive.sum())
+    values, lows, highs = [], [], []
+    for p in posteriors:
+        variance, variance_left = ((p * (1 - p))[mask].sum() for mask in (is_positive, ~is_positive))
+        found, total = float(p[is_positive].sum()), float(p.sum())
+        share = found / total if total > 0 else float("nan")
+        # d(found/total) = ((1 − share)·d(found) − share·d(left))/total
+        share_error = np.hypot((1 - share) * np.sqrt(variance), share * np.sqrt(variance_left)) / max(total, 1e-300)
+        value = np.array([found, found / count if count else float("nan"), share])
+        error = z * np.array([np.sqrt(variance), np.sqrt(variance) / max(count, 1), share_error])
+        most = np.array([count, 1.0, 1.0])
+        values.append(value)
+        lows.append(np.clip(value - error, 0.0, most))
+        highs.append(np.clip(value + error, 0.0, most))
+    # fmin and fmax skip the recall at a prior of 0, where there is no positive to find
+    ends = zip(np.fmin.reduce(lows).tolist(), np.fmax.reduce(highs).tolist(), strict=True)
+    intervals = [Interval(low, high, confidence, "posterior") for low, high in ends]
+    return Decisions(is_positive, threshold, *values[0].tolist(), *intervals)
+
+
+def check_rule(**rule: float | None) -> None:
+    """Raise InputError unless at most one rule of decisions is given, with a possible value."""
+    given = {name: value for name, value in rule.items() if value is not None}
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} exclude each other; pass one of them.")
+    for name, value in given.items():
+        largest, expected = 1.0, "a number above 0, at most 1, such as 0.8"
+        if name.endswith("top"):
+            largest, expected = np.inf, "a whole number of rows, such as 500"
+        elif name.endswith("ratio"):
+            largest, expected = np.inf, "a positive number, such as 20"
+        is_possible = is_number(value) and np.isfinite(value) and 0 < value <= largest
+        if not is_possible or (name.endswith("top") and not float(value).is_integer()):
+            raise InputError(f"{name} is {value!r}, but it must be {expected}.")
 
 
 def _read_floats(name: str, values: ArrayLike) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from priorshift.arrays import Floats, Mask
+from priorshift.adapt import Decisions
+from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
 from priorshift.io.files import PARQUET, Piped, atomic_write, kind
-from priorshift.io.row_metadata import metadata_arguments
+from priorshift.io.readers import read_table
+from priorshift.io.row_metadata import MetadataColumns, metadata_arguments
 from priorshift.io.tables import Table
+from priorshift.io.targets import rows_by_value
 from priorshift.problem import Problem
+from priorshift.results import PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 
 ADDED_COLUMNS = ("posterior", "decision")
@@ -40,12 +45,52 @@ def fit_to_problem(shifted: ShiftedClassifier, problem: Problem) -> None:
     shifted.fit_source(source)
 
 
-def decide(shifted: ShiftedClassifier, target: Table) -> tuple[Floats, Mask]:
-    """Return P′(Y=1|x) of each row of a target, and whether it is decided positive, by a classifier adapted to it.
+@dataclass(frozen=True)
+class DecidedTarget:
+    """A target's estimate, None if its prior was given, and the decisions on its rows."""
 
-    The classifier was fitted to a problem, whose labels are 1 and 0.
+    estimate: PriorEstimate | None
+    target_prior: float
+    decisions: Decisions
+
+
+def decide_targets(
+    shifted: ShiftedClassifier,
+    problem: Problem,
+    priors: Mapping[str, PriorEstimate | float] | None = None,
+    **rule: float | None,
+) -> tuple[Floats, Mask, dict[str, DecidedTarget]]:
+    """Return the posterior and decision of each row of all targets, in the order of the targets, and each target's.
+
+    The classifier is adapted to each target in turn, by `priors` or else by an estimate. A target whose prior is NaN is
+    not decided: its posteriors are NaN. `rule` is that of `ShiftedClassifier.decide`, for each target by itself.
     """
-    return shifted.predict_proba(target)[:, 1], shifted.predict(target) == 1
+    posteriors, is_positive, decided = [], [], {}
+    for name, sample in problem.targets.items():
+        rows, metadata = sample.data, sample.metadata
+        prior = None if priors is None else priors[name]
+        if prior is not None and not np.isfinite(prior.value if isinstance(prior, PriorEstimate) else prior):
+            posteriors.append(np.full(len(rows), np.nan))
+            is_positive.append(np.zeros(len(rows), dtype=bool))
+            continue
+        if prior is None:
+            shifted.adapt(rows, audit=metadata.audit, weights=metadata.weights, groups=metadata.groups)
+        else:
+            shifted.adapt_to(prior)
+        decisions = shifted.decide(rows, **rule)  # type: ignore[arg-type]
+        posteriors.append(shifted.predict_proba(rows)[:, 1])
+        is_positive.append(decisions.is_positive)
+        decided[name] = DecidedTarget(shifted.estimate_, shifted.target_prior_, decisions)
+    return np.concatenate(posteriors), np.concatenate(is_positive), decided
+
+
+def order_of_file(target: str | Path | Piped, by: str | None, rows: int) -> Index:
+    """Return the position of each row of a target's file among the rows in the order of the targets, by column `by`."""
+    if by is None:
+        return np.arange(rows)
+    table = read_table(target, "target", MetadataColumns().selection((), [by]))
+    rows_of_targets = np.concatenate(list(rows_by_value(table, by).values()))
+    return np.argsort(rows_of_targets)  # inverse of the permutation
 
 
 def check_names(target: Table, name: str) -> None:

@@ -14,7 +14,15 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from priorshift.adapt import TargetMetrics, check_target_prior, shifted_posterior, shifted_threshold, target_metrics
+from priorshift.adapt import (
+    Decisions,
+    TargetMetrics,
+    check_target_prior,
+    decide,
+    shifted_posterior,
+    shifted_threshold,
+    target_metrics,
+)
 from priorshift.base import PUClassifier, PUEstimator
 from priorshift.errors import DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import format_short
@@ -242,6 +250,58 @@ class ShiftedClassifier(PUClassifier):
         """
         is_positive = self._source_posterior(X) > self.threshold_
         return np.asarray(self.classes_[is_positive.astype(int)])
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        cost_ratio: float | None = None,
+        top: int | None = None,
+        precision: float | None = None,
+        recall: float | None = None,
+    ) -> Decisions:
+        """Decide on the rows of the target adapted to, by a rule that suits its prior; pass at most one of the rules.
+
+        Where positives are rare, few posteriors exceed 0.5, so :meth:`predict` finds hardly any of them.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            With the columns of the source.
+        cost_ratio : float or None
+            Cost of a missed positive in units of that of a false alarm. Default 1, the decisions of :meth:`predict`.
+        top : int or None
+            Number of rows to decide positive, those with the largest posteriors, such as the number you can follow up.
+        precision : float or None
+            Wanted share of positives among the rows decided positive.
+        recall : float or None
+            Wanted share of all positives that are decided positive.
+
+        Returns
+        -------
+        Decisions
+            ``is_positive`` for each row, ``threshold`` on the posterior, and the expected ``true_positives``,
+            ``precision`` and ``recall``, each with an interval such as ``precision_interval``.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> import priorshift as ps
+        >>> s = ps.simulate.gaussian(0.1, 0.02, n_source=4000, n_target=4000, shared=False, random_state=0)
+        >>> shifted = ps.ShiftedClassifier(LogisticRegression(), source_prior=0.1, random_state=0).fit(s.X, s.y)
+        >>> found = shifted.adapt(s.target).decide(s.target, top=100)
+        >>> int(found.is_positive.sum()), int(s.target_labels[found.is_positive].sum()) in found.true_positives_interval
+        (100, True)
+        """
+        source_posterior = self._source_posterior(X)
+        interval = self.estimate_.interval if self.estimate_ is not None else None
+        priors = (self.target_prior_,) * 2 if interval is None else (interval.low, interval.high)
+        posterior, low, high = (
+            shifted_posterior(source_posterior, self.source_prior_, prior) for prior in (self.target_prior_, *priors)
+        )
+        confidence = 0.95 if interval is None else interval.confidence
+        rule = {"cost_ratio": cost_ratio, "top": top, "precision": precision, "recall": recall}
+        return decide(posterior, (low, high), confidence, **rule)  # type: ignore[arg-type]
 
     def metrics(self, X_positive: Any, X_target: Any) -> TargetMetrics:
         """Compute metrics of the decisions in the target, without its labels.

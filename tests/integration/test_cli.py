@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from exact_problems import random_problem
 
 import priorshift as ps
 from priorshift.cli import main
+from priorshift.cli.options import number, prior
 from priorshift.errors import InputError
 
 
@@ -291,12 +293,48 @@ def test_adapt_writes_the_target_with_posterior_and_decision(files, sample, tmp_
     np.testing.assert_array_equal([[float(r[k]) for k in "abc"] for r in rows], sample.target)
     p, decision = (np.array([float(r[k]) for r in rows]) for k in ("posterior", "decision"))
     np.testing.assert_array_equal(p > 0.5, decision == 1)
-    assert said["decided_positive"] == decision.mean()
-    assert said["estimate"]["value"] == said["target_prior"]
-    assert said["threshold"] == ps.adapt.shifted_threshold(said["source_prior"], said["target_prior"])
+    assert (said["decided_positive"], said["rows"]) == (decision.sum(), len(decision))
+    assert said["estimate"]["details"]["mean"] == said["target_prior"]
+    assert said["threshold"] == 0.5  # of the column that is written
+    assert said["true_positives"] == pytest.approx(p[decision == 1].sum(), rel=1e-4)
+    assert sample.target_labels[decision == 1].sum() <= said["true_positives_interval"][1]
     assert (decision == sample.target_labels).mean() > 0.75  # three features: 0.81 is the best possible
     assert main(command) == 0
-    assert "rows; written to" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "those with a posterior of 0.5 or more: about" in printed and "written to" in printed
+
+
+def test_adapt_decides_by_a_rule_that_suits_rare_positives_for_each_month(files, sample, tmp_path, capsys):
+    months = np.where(np.arange(len(sample.target)) % 3, "b", "a").tolist()
+    target = write(tmp_path / "m.csv", sample.target, "abc", month=months)
+    output = tmp_path / "decided.csv"
+    command = ["adapt", *files[:4], "--target", target, *files[6:], "--drop", "id", "--classifier", "logistic"]
+    assert main([*command, "--by", "month", "--top", "20", "--json", "--output", str(output)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = adapted(output)
+    assert [row["month"] for row in rows] == months  # in the order of the file
+    assert said["by"] == "month" and {name: t["decided_positive"] for name, t in said["targets"].items()} == {
+        "a": 20,
+        "b": 20,
+    }
+    for name, found in said["targets"].items():
+        p, decision = (np.array([float(r[k]) for r in rows if r["month"] == name]) for k in ("posterior", "decision"))
+        assert decision.sum() == 20 and p[decision == 1].min() == pytest.approx(found["threshold"], rel=1e-4)
+        assert p[decision == 0].max() <= found["threshold"] * (1 + 1e-4)
+    assert main([*command, "--by", "month", "--top", "20", "--recall", "0.5", "--output", str(output)]) == 2
+    assert "--top and --recall exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["0.2", "0,2", "20%", "20 %", "20,0%"])
+def test_shares_may_have_a_decimal_comma_or_be_percentages(text):
+    assert number(text) == 0.2
+
+
+def test_ranges_of_shares_may_be_percentages():
+    assert prior("10-20%") == prior("10%-20%") == prior("0,1-0,2") == (0.1, 0.2) and prior("1e-3-0.1") == (0.001, 0.1)
+    for text in ("1,000", "a half", "4,5,6"):
+        with pytest.raises((ValueError, ArgumentTypeError)):
+            number(text)
 
 
 def test_adapt_to_a_known_prior_keeps_every_column(files, sample, tmp_path, capsys):
@@ -313,10 +351,7 @@ def test_adapt_to_a_known_prior_keeps_every_column(files, sample, tmp_path, caps
     assert first == "who;a;b;c;posterior;decision" and len(rest) == len(names)
     assert rest[7].startswith("patient 7;")
     assert main([*command, "--classifier", "logistic", "--target-prior", "0.00123", "--output", str(output)]) == 0
-    threshold = f"{ps.adapt.shifted_threshold(0.2, 0.00123):.4f}"
-    assert capsys.readouterr().out.startswith(
-        f"target prior 0.0012 (given)\nthreshold on the source posterior: {threshold}\n"
-    )
+    assert capsys.readouterr().out.startswith("target prior 0.0012 (given)\ndecided positive: ")
 
 
 def test_adapt_with_nnpu_and_parquet(sample, tmp_path, capsys, monkeypatch):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from priorshift.adapt import shifted_posterior, shifted_threshold
+from priorshift.adapt import decide, shifted_posterior, shifted_threshold
 from priorshift.errors import InputError
 
 PRIORS = [0.1, 0.2, 0.5, 0.8]
@@ -71,3 +71,73 @@ def test_priors_at_the_ends_decide_for_everything():
 def test_what_is_no_probability_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def posteriors(rows=5000, seed=0):
+    """Calibrated posteriors of rows of a rare class, and the classes."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.2, 8, rows)
+    return p, rng.random(rows) < p
+
+
+@pytest.mark.parametrize(
+    "rule", [{"cost_ratio": 5}, {"cost_ratio": 20}, {"top": 100}, {"precision": 0.3}, {"recall": 0.8}]
+)
+def test_expectations_of_decisions_hold(rule):
+    covered = np.zeros(3)
+    for seed in range(100):
+        p, y = posteriors(2000, seed)
+        found = decide(p, (p, p), 0.95, **rule)
+        truth = (y[found.is_positive].sum(), y[found.is_positive].mean(), y[found.is_positive].sum() / y.sum())
+        intervals = found.true_positives_interval, found.precision_interval, found.recall_interval
+        covered += [
+            interval.low - 1e-9 <= t <= interval.high + 1e-9 for t, interval in zip(truth, intervals, strict=True)
+        ]
+        assert (p[found.is_positive] >= found.threshold).all()
+    assert (covered >= 88).all()  # of 100 at 95%; fewer happen once in a thousand times
+
+
+def test_each_rule_does_what_it_says():
+    p, _ = posteriors()
+    assert decide(p, (p, p), 0.95, top=100).is_positive.sum() == 100
+    assert decide(p, (p, p), 0.95, top=10**9).is_positive.all()
+    np.testing.assert_array_equal(decide(p, (p, p), 0.95, cost_ratio=19).is_positive, p > 0.05)
+    precise = decide(p, (p, p), 0.95, precision=0.3)
+    assert (
+        precise.precision >= 0.3 and np.sort(p)[-precise.is_positive.sum() - 1 :].mean() < 0.3
+    )  # one more is too many
+    complete = decide(p, (p, p), 0.95, recall=0.8)
+    assert complete.recall >= 0.8 > np.sort(p)[-complete.is_positive.sum() + 1 :].sum() / p.sum()
+    nothing = decide(p / 2, (p / 2, p / 2), 0.95, precision=0.99)
+    assert not nothing.is_positive.any() and "none of 5000 rows" in str(nothing)
+
+
+def test_the_error_of_the_target_prior_widens_what_is_expected():
+    p, _ = posteriors()
+    narrow, wide = decide(p, (p, p), 0.95, top=200), decide(p, (p / 2, np.minimum(2 * p, 1)), 0.95, top=200)
+    assert wide.true_positives == narrow.true_positives
+    assert wide.precision_interval.low < narrow.precision_interval.low
+    assert wide.precision_interval.high > narrow.precision_interval.high
+
+
+@pytest.mark.parametrize(
+    ("rule", "keyword"),
+    [
+        ({"top": 5, "recall": 0.5}, "exclude"),
+        ({"top": 2.5}, "whole number"),
+        ({"cost_ratio": 0}, "positive number"),
+        ({"precision": 1.2}, "at most 1"),
+        ({"recall": "all"}, "recall"),
+    ],
+)
+def test_rules_that_cannot_be_used(rule, keyword):
+    with pytest.raises(InputError, match=keyword):
+        decide(np.array([0.1, 0.2]), (np.zeros(2), np.ones(2)), 0.95, **rule)
+
+
+def test_a_prior_of_zero_at_an_end_leaves_the_recall_of_the_others():
+    p, _ = posteriors()
+    found = decide(p, (np.zeros_like(p), p), 0.95, top=200)
+    assert (
+        found.true_positives_interval.low == 0 < found.recall_interval.low < found.recall < found.recall_interval.high
+    )

@@ -17,7 +17,14 @@ from sklearn.frozen import FrozenEstimator
 from priorshift import report
 from priorshift.app.settings import ROLES, Settings, translate_message, with_file_names
 from priorshift.app.uploads import Limits
-from priorshift.decision_files import check_names, decide, fit_to_problem, logistic, write_decided_table
+from priorshift.decision_files import (
+    check_names,
+    decide_targets,
+    fit_to_problem,
+    logistic,
+    order_of_file,
+    write_decided_table,
+)
 from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target, problem_columns
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS
@@ -25,8 +32,6 @@ from priorshift.errors import InputError
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.cells import as_dates, is_missing
 from priorshift.io.readers import read_table
-from priorshift.io.row_metadata import MetadataColumns
-from priorshift.io.targets import rows_by_value
 from priorshift.loading import load_problem
 from priorshift.problem import Problem
 from priorshift.progress import track_progress
@@ -157,28 +162,18 @@ def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[s
     source_prior = None if settings.prior is None else read_prior(settings.source_prior).value
     fitted = FrozenEstimator(estimator)
     shifted = ShiftedClassifier(logistic(), fitted, source_prior=source_prior, random_state=settings.seed)
-    decided = []  # posteriors and decisions of the rows of each target
     try:
         for sample in problem.targets.values():
             check_names(sample.data, order.names["target"])
         fit_to_problem(shifted, problem)
-        for name, sample in problem.targets.items():
-            estimate = diagnoses[name].estimate
-            if np.isfinite(estimate.value):
-                decided.append(decide(shifted.adapt_to(estimate), sample.data))
-            else:  # no estimate: the posterior is unknown
-                decided.append((np.full(len(sample.data), np.nan), np.zeros(len(sample.data), dtype=bool)))
+        estimates = {name: diagnosis.estimate for name, diagnosis in diagnoses.items()}
+        posterior, decision, _ = decide_targets(shifted, problem, estimates)
     except InputError as error:
         return order.translate(str(error))
-    posterior = np.concatenate([posteriors for posteriors, _ in decided])
-    decision = np.concatenate([decisions for _, decisions in decided])
     if not np.isfinite(posterior).any():
         return "The share cannot be estimated from these data, so no decisions can be made."
-    if settings.by:  # rows are in the order of the targets; restore that of the file
-        table = read_table(target_path, "target", MetadataColumns().selection((), [settings.by]))
-        rows_of_targets = np.concatenate(list(rows_by_value(table, settings.by).values()))
-        file_order = np.argsort(rows_of_targets)  # inverse of the permutation
-        posterior, decision = posterior[file_order], decision[file_order]
+    in_file = order_of_file(target_path, settings.by, len(posterior))
+    posterior, decision = posterior[in_file], decision[in_file]
     write_decided_table(order.folder / DECISIONS, target_path, posterior, decision, safe=True)
     return None
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from priorshift.adapt import shifted_threshold
+from priorshift.adapt import check_rule, shifted_threshold
 from priorshift.api import estimate_strata, estimate_target, estimate_targets
 from priorshift.cli import inputs, output
-from priorshift.decision_files import check_names, decide, fit_to_problem, logistic, write_decided_table
+from priorshift.decision_files import (
+    DecidedTarget,
+    check_names,
+    decide_targets,
+    fit_to_problem,
+    logistic,
+    order_of_file,
+    write_decided_table,
+)
 from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS
@@ -114,37 +123,49 @@ def run_adapt(args: argparse.Namespace) -> None:
     _check_copy(args)
     settings = inputs.estimator_settings(args)
     source_prior = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
+    rule = {name: getattr(args, name) for name in ("cost_ratio", "top", "precision", "recall")}
+    check_rule(**{f"--{name.replace('_', '-')}": value for name, value in rule.items()})
     if args.target_prior is not None:
         shifted_threshold(0.5, args.target_prior)  # raises InputError for an impossible prior, before any work
     classifier = _classifier(args, source_prior, settings.get("standardize", True))
     estimator = inputs.make_estimator(args, optional=("source_prior",))  # the classifier uses it in any case
     shifted = ShiftedClassifier(classifier, estimator, source_prior=source_prior, random_state=args.random_state)
     problem = inputs.read_problem(args)
-    target, metadata = problem.target.data, problem.target.metadata
-    check_names(target, str(args.target[0]))
+    for sample in problem.targets.values():
+        check_names(sample.data, str(args.target[0]))
     fit_to_problem(shifted, problem)
-    if args.target_prior is None:
-        shifted.adapt(target, audit=metadata.audit, weights=metadata.weights, groups=metadata.groups)
-    else:
-        shifted.adapt_to(args.target_prior)
-    posterior, decision = decide(shifted, target)
-    n_formulas = write_decided_table(args.output, args.target[0], posterior, decision, safe=args.safe_csv)
+    priors = None if args.target_prior is None else dict.fromkeys(problem.targets, args.target_prior)
+    posterior, decision, decided = decide_targets(shifted, problem, priors, **rule)
+    in_file = order_of_file(args.target[0], args.by, len(posterior))
+    n_formulas = write_decided_table(
+        args.output, args.target[0], posterior[in_file], decision[in_file], safe=args.safe_csv
+    )
     if n_formulas:
         advice = "add --safe-csv if the copy is for a spreadsheet"
         output.print_note(f"{n_formulas} cells of {args.output} look like formulas, as in the target; {advice}.")
     if args.json:
-        output.print_json({
-            "target_prior": shifted.target_prior_, "source_prior": shifted.source_prior_,
-            "threshold": shifted.threshold_, "decided_positive": float(decision.mean()), "output": args.output,
-            "estimate": shifted.estimate_ and shifted.estimate_.to_dict(),
-        })  # fmt: skip
+        _print_decided(decided, shifted.source_prior_, args)
         return
-    if shifted.estimate_ is None:
-        print(f"target prior {_format_share(shifted.target_prior_)} (given)")
-    else:
-        output.print_result(shifted.estimate_)
-    print(f"threshold on the source posterior: {_format_share(shifted.threshold_)}")
-    print(f"decided positive: {int(decision.sum())} of {len(decision)} rows; written to {args.output}")
+    for name, target in decided.items():
+        if name:
+            print(f"{name}:")
+        if target.estimate is None:
+            print(f"target prior {_format_share(target.target_prior)} (given)")
+        else:
+            output.print_result(target.estimate)
+        print(target.decisions)
+    print(f"written to {args.output}")
+
+
+def _print_decided(decided: Mapping[str, DecidedTarget], source_prior: float, args: argparse.Namespace) -> None:
+    """Print the decisions on one target, or on several by name, as JSON."""
+    records: dict[str, Any] = {}
+    for name, target in decided.items():
+        records[name] = {
+            "target_prior": target.target_prior, "source_prior": source_prior, **target.decisions.to_dict(),
+            "output": args.output, "estimate": target.estimate and target.estimate.to_dict(),
+        }  # fmt: skip
+    output.print_json(records[""] if args.by is None else {"by": args.by, "targets": records})
 
 
 def _check_copy(args: argparse.Namespace) -> None:

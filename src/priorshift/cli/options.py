@@ -40,18 +40,33 @@ _WINDOWS = ("WT_SESSION", "ANSICON", "ConEmuANSI", "TERM")  # variables that Win
 
 
 def number(text: str) -> float:
-    """Parse a number; argparse uses this function's name in its error message, "invalid number value"."""
-    return float(text)
+    """Parse a number with either decimal mark, or a percentage: 0.045, 0,045, 4.5% and 4,5% are the same.
+
+    A comma before three digits, as in 1,000, could also separate thousands, and is refused. argparse uses this
+    function's name in its error message, "invalid number value".
+    """
+    digits = text.strip().removesuffix("%").strip()
+    if "," in digits:
+        whole, _, decimals = digits.partition(",")
+        if not decimals.isdecimal() or (len(decimals) == 3 and whole.strip("+-") != "0"):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.045, 0,045 or 4.5%")
+        digits = f"{whole}.{decimals}"
+    return float(digits) / 100 if text.strip().endswith("%") else float(digits)
 
 
 def prior(text: str) -> float | tuple[float, float]:
-    """Parse a prior, such as 0.2, or a range, such as 0.1-0.2; a dash may also belong to an exponent (1e-3-0.1)."""
-    with suppress(ValueError):
-        return float(text)
+    """Parse a prior, such as 0.2 or 20%, or a range, such as 0.1-0.2 or 10-20%.
+
+    A dash may also belong to an exponent (1e-3-0.1).
+    """
+    with suppress(ValueError, argparse.ArgumentTypeError):
+        return number(text)
+    unit = "%" if text.strip().endswith("%") else ""
     for position, letter in enumerate(text):
         if letter == "-":  # try each dash as the separator
-            with suppress(ValueError):
-                return float(text[:position]), float(text[position + 1 :])
+            low, high = text[:position].strip(), text[position + 1 :].strip()
+            with suppress(ValueError, argparse.ArgumentTypeError):
+                return number(low if low.endswith("%") else low + unit), number(high)
     raise argparse.ArgumentTypeError(f"{text!r} is neither a number such as 0.2 nor a range such as 0.1-0.2")
 
 
@@ -136,6 +151,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"metavar": "PRIOR", "type": number,
         "help": "a target prior that matters: report how sure it is that the target prior lies above or below it "
         "(default: the source prior)"},
+    "--cost-ratio": {"metavar": "NUMBER", "type": number,
+        "help": "cost of a missed positive in units of that of a false alarm (default: 1)"},
+    "--top": {"metavar": "N", "type": positive_integer,
+        "help": "decide the N rows positive that most probably are, such as as many as can be followed up"},
+    "--precision": {"metavar": "SHARE", "type": number,
+        "help": "wanted share of positives among the rows decided positive"},
+    "--recall": {"metavar": "SHARE", "type": number, "help": "wanted share of all positives to decide positive"},
     "--classifier": {"choices": ("nnpu", "logistic"),
         "help": "nnpu (default if torch is installed), or logistic, which is linear and needs no torch"},
     "--like": {"metavar": "FILE",
