@@ -2,20 +2,20 @@
 A billion rows, by counts
 =========================
 
-Rows come from a log that nobody can hold in memory: a generator, a queue, a folder of
-files. The default method needs two things of them: a score, fitted to some rows, and
-for each sample a count of how many of its rows rank where. Counts add up, so a billion
-rows take as much memory as a thousand.
+The rows come from a log that does not fit into memory: a generator, a queue, a folder
+of files. The default method needs a score, fitted to some of the rows, and a histogram
+of each sample: the number of rows in each range of ranks. Histograms add up, so a
+billion rows take as much memory as a thousand.
 
-Here it is a few hundred thousand rows from a generator, so that this page can be built;
-what a billion would take is worked out at the end from the rate that is measured.
+This page uses a few hundred thousand rows from a generator, so that it can be built
+quickly. The last section extrapolates the measured rate to a billion rows.
 """
 
 # %%
 # A stream
 # --------
-# Batches of 20,000 rows with ten columns, made when they are asked for and forgotten
-# after.
+# The stream yields batches of 20,000 rows with ten columns. Each batch is generated on
+# demand and discarded after use.
 import time
 import tracemalloc
 
@@ -41,8 +41,8 @@ positive = next(stream(1, 1.0, seed=0))[:5000]
 # %%
 # The score, once
 # ---------------
-# It is fitted to the positives and to the first batch of the unlabelled stream; 20,000
-# rows are enough for its two hundred coefficients. All rows are counted with it.
+# The score is fitted to the positives and to the first batch of the unlabelled stream.
+# 20,000 rows are enough for its two hundred coefficients. All rows are counted with it.
 model = ScoreModel.fit(positive, next(stream(1, SOURCE_PRIOR, seed=1)), random_state=0)
 P = Histogram.from_sample(positive, model)
 U = Histogram.from_sample(stream(6, SOURCE_PRIOR, seed=1), model)
@@ -51,8 +51,9 @@ print(model, P, U, sep="\n")
 # %%
 # The target, as it comes
 # -----------------------
-# ``growing`` yields the counts of all rows so far, and an answer can be had at any
-# moment. Beside each answer we note how much memory Python and NumPy held at most.
+# ``Histogram.checkpoints`` yields the counts of all rows so far, so an estimate is
+# available at any moment. For each estimate we record the peak memory of Python and
+# NumPy.
 tracemalloc.start()
 began = time.perf_counter()
 answers, peaks = [], []
@@ -67,9 +68,9 @@ for k in (0, 2, 4, 9):
     print(f"{rows[k]:>7,} rows, {peaks[k]:.0f} MB: {answers[k]}")
 
 # %%
-# Memory is that of a few batches, and does not grow. The interval narrows, but not for
-# ever: the target's part of the error goes to zero, that of the source stays; the plan
-# below says how much each is worth.
+# Memory is that of a few batches and does not grow. The interval narrows, but not to
+# zero: the target's part of the error shrinks, that of the source remains. The plan
+# below shows the size of each part.
 ends = np.array([(answer.interval.low, answer.interval.high) for answer in answers])
 values = [answer.value for answer in answers]
 fig, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
@@ -84,8 +85,8 @@ for ax in (left, right):
     ax.set_xticks([50_000, 100_000, 150_000, 200_000], ["50,000", "", "150,000", ""])
 
 # %%
-# Where the source is in memory or in files it is one call, which fits the score by
-# itself. The target may be a stream; the source, which is read twice, may not.
+# If the source is in memory or in files, one call is enough; it also fits the score.
+# The target may be a stream. The source may not, because it is read twice.
 source = next(stream(1, SOURCE_PRIOR, seed=1))
 direct = ps.estimate_prior(
     positive,
@@ -99,9 +100,10 @@ print(direct)
 # %%
 # The paper's method, by sketches
 # -------------------------------
-# What counts are for the default, a sketch is for TCPU: the mean and the second moment
-# of random features of the rows. It streams and merges alike. Its features are a kernel
-# of their own, so the answer is consistent with any number of them.
+# A sketch does for TCPU what a histogram does for the default: it stores the mean and
+# the second moment of random features of the rows, and it can be streamed and merged.
+# The features are a kernel themselves, so the estimate is consistent for any number of
+# them.
 sketch_u = Sketch.from_sample(
     stream(3, SOURCE_PRIOR, seed=1), features=128, random_state=0
 )
@@ -115,17 +117,17 @@ print(sketched)
 # %%
 # A plan for a billion
 # --------------------
-# Rows are independent pieces of work, so time is rows over rate, and machines divide
-# it: each counts its part, and the counts are merged. (The rate includes drawing the
-# rows, and that every allocation was watched.)
+# Rows can be processed independently, so the time is the number of rows divided by the
+# rate. Several machines divide the work: each counts its part, and the counts are
+# merged. (The measured rate includes drawing the rows and tracing memory.)
 rate = rows[-1] / seconds
 hours = 1e9 / rate / 3600
 print(f"{rate:,.0f} rows a second here: a billion in {hours:.1f} hours,")
 print(f"or in {hours * 6:.0f} minutes on ten such machines")
 
 # %%
-# Is it worth it? ``planning`` tells before the rows are read, from a pilot of 3000 of
-# each:
+# ``planning`` predicts the width before the rows are read, from a pilot with 3000 rows
+# of each sample:
 first = [
     positive,
     next(stream(1, SOURCE_PRIOR, seed=1)),
@@ -144,10 +146,10 @@ print(f"measured with {len(U):,} and {len(T):,}: {answers[-1].interval.width:.4f
 plt.show()
 
 # %%
-# **What to take home.** Memory is no reason to subsample, and a billion rows are no
-# reason to believe: an interval may be tiny around a wrong number. Suppose that the π
-# of 0.05, which we take as known, were 0.06.
+# **Conclusion.** Memory is no reason to subsample. But many rows do not make an
+# estimate right: the interval can be tiny around a wrong value. Suppose that π, the
+# source prior that we treat as known to be 0.05, were 0.06.
 sure = foreseen  # with a billion rows of both
 off = 0.01 * answers[-1].negative_ratio
 here = answers[-1].interval.width
-print(f"off by {off:.4f}: {off / here:.1f} widths here, {off / sure:.0f} at a billion")
+print(f"error {off:.4f}: {off / here:.1f} widths here, {off / sure:.0f} at a billion")

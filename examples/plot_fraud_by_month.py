@@ -2,19 +2,19 @@
 Fraud this month, where positives are rare
 ==========================================
 
-A bank has cards that were reported as stolen last year, and a sample of last year's
-transactions, of which 1% were fraud when all complaints had come in. This year's
-complaints come in with months of delay. How much fraud was there in each month, and is
-the autumn worse, or is it chance?
+A bank has two tables of last year: transactions with cards that were reported stolen,
+and a sample of all transactions, of which 1% were fraud when all complaints had
+arrived. This year's complaints arrive with months of delay. How much fraud was there in
+each month? Is the increase in autumn real, or chance?
 
-The transactions are simulated. A stolen card is used for all that is bought with it in
-a month, so frauds come in bundles.
+The transactions are simulated. All transactions of a stolen card in a month are fraud,
+so frauds come in groups.
 """
 
 # %%
 # The tables
 # ----------
-# Of each month the bank looks at 800 cards with five transactions each. About eight of
+# The bank has 800 cards of each month, with five transactions each. About eight of
 # these cards are stolen.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -55,15 +55,16 @@ print(target.sample(5, random_state=0).to_string(index=False))
 # %%
 # Twelve months in one call
 # -------------------------
-# The source is fitted once. ``groups="card"`` says which rows belong together; how it
-# was paid, a word, is encoded.
+# The source is fitted once. ``groups="card"`` says which rows belong together. The
+# column ``paid`` contains words and is encoded automatically.
 asked = {"by": "month", "source_prior": 0.01, "random_state": 0}
 estimates = ps.estimate_priors(positive, unlabeled, target, groups="card", **asked)
 print(estimates)
 
 # %%
-# "All at once" is a band that holds all twelve months with 95%. It is what to draw,
-# since whoever looks at a series looks for the month that sticks out.
+# "All at once" is a band that contains the true values of all twelve months with 95%
+# confidence. Draw this band, because readers of a series look for the most unusual
+# month.
 ax = ps.plots.series(estimates)
 at = np.array(list(truth), dtype="datetime64[D]")
 ax.plot(
@@ -74,40 +75,40 @@ _ = ax.legend(loc="upper left", frameon=False, fontsize="small")
 # %%
 # Is the autumn worse?
 # --------------------
-# All months share the source and its error, which cancels in differences: these are
-# surer than two intervals side by side suggest. The adjusted p-value allows for eleven
-# comparisons.
+# All months share the source and its error, most of which cancels in differences.
+# Differences are therefore more precise than two separate intervals suggest. The
+# adjusted p-value accounts for eleven comparisons.
 print(estimates.equality_test())
 against_january = estimates.differences("2025-01")
 print(against_january)
 
 # %%
-# August and September stand out, and the truth says that they should. October, 2.8% in
-# truth, does not once the p-values are adjusted: such a month is at the edge of what
-# 800 cards can show.
+# August and September differ significantly from January, and truly so. October, with a
+# true share of 2.8%, does not after the adjustment: with 800 cards, such a month is at
+# the limit of what can be detected.
 #
-# What rare positives do to the interval
+# How rare positives affect the interval
 # --------------------------------------
-# January's interval goes from 0 to 1.5%, which looks poor. But suppose that a
-# clairvoyant told us the class of every transaction: a month is still a sample, of some
-# eight stolen cards in 800, and its share has an interval too.
+# January's interval goes from 0 to 1.5%, which looks poor. But suppose that the class
+# of every transaction were known. The month is still a sample, with about eight stolen
+# cards of 800, and its share has an interval too.
 january = estimates["2025-01"].interval
 low, high = 800 * january.low, 800 * january.high
-print(f"January: {low:.0f} to {high:.0f} of 800 cards, {800 * shares[0]:.0f} in truth")
+print(f"January: {low:.0f} to {high:.0f} of 800 cards, {800 * shares[0]:.0f} truly")
 p = np.array(shares)
 clairvoyant = np.mean(2 * 1.96 * np.sqrt(p * (1 - p) / 800))
 width = np.mean([each.interval.width for each in estimates.values()])
 print(f"mean width {width:.4f}; {clairvoyant:.4f} if every class were known")
 
 # %%
-# Most of the width is the month's own chance, which no method removes: it falls with
-# the square root of the number of *stolen* cards. So for rare positives speak of
-# counts: "at most 12 of 800 cards" is honest, "0.6%" is not.
+# Most of the width is the month's own sampling error, which no method removes. Relative
+# to the share, it falls with the square root of the number of *stolen* cards. So report
+# counts if positives are rare: "at most 12 of 800 cards" is honest, "0.6%" is not.
 #
 # What happens if cards are ignored
 # ---------------------------------
 # Five transactions of one stolen card are one theft, not five. Without ``groups`` they
-# are counted as five.
+# count as five.
 ignored = ps.estimate_priors(positive, unlabeled, target, drop=["card"], **asked)
 
 
@@ -115,9 +116,9 @@ def held(answer):
     return sum(truth[month] in answer[month].interval for month in truth)
 
 
-for name, answer in (("cards told", estimates), ("cards ignored", ignored)):
+for name, answer in (("cards as groups", estimates), ("cards ignored", ignored)):
     mean_width = np.mean([each.interval.width for each in answer.values()])
-    print(f"{name}: mean width {mean_width:.4f}, {held(answer)} of 12 hold the truth")
+    print(f"{name}: mean width {mean_width:.4f}, {held(answer)} of 12 cover the truth")
 
 # %%
 fig, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
@@ -126,10 +127,10 @@ for shift, colour, answer in (
     (0.15, ps.plots.GREY, ignored),
 ):
     ends = [(each.interval.low, each.interval.high) for each in answer.values()]
-    words = f"cards {'told' if answer is estimates else 'ignored'}"
-    said = f"{words}: {held(answer)} of 12 hold the truth"
+    name = f"cards {'as groups' if answer is estimates else 'ignored'}"
+    label = f"{name}: {held(answer)} of 12 cover the truth"
     at = np.arange(12) + shift
-    ax.vlines(at, *100 * np.transpose(ends), color=colour, linewidth=3, label=said)
+    ax.vlines(at, *100 * np.transpose(ends), color=colour, linewidth=3, label=label)
 ax.plot(100 * p, "D", color=ps.plots.ORANGE, markersize=5, label="truth")
 ax.set(xticks=range(12), xticklabels=[month[-2:] for month in truth], ylim=(0, 5.5))
 ax.set(xlabel="month of 2025", ylabel="fraud in percent")
@@ -137,6 +138,6 @@ ax.legend(loc="upper left", frameon=False, fontsize="small")
 plt.show()
 
 # %%
-# **What to take home.** Narrow intervals are easy to have: forget what belongs
-# together. With rare positives the number of independent *cases* decides, in all three
-# tables; more transactions of the same cards hardly help.
+# **Conclusion.** Ignoring groups gives narrow intervals that are wrong. With rare
+# positives, the number of independent *cases* in all three tables determines the
+# precision; more transactions of the same cards hardly help.

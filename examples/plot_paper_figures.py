@@ -2,16 +2,16 @@
 The paper's Figures 1 and 2
 ===========================
 
-The idea of TCPU (Mielniczuk, Rejchel and Teisseyre, AISTATS 2026) in the two pictures
-that the paper opens with, made small; ``python -m experiments figure all`` draws them,
-and all others, in full.
+This page shows the idea of TCPU (Mielniczuk, Rejchel and Teisseyre, AISTATS 2026) with
+small versions of the paper's first two figures. ``python -m experiments figure all``
+draws them, and all others, in full.
 """
 
 # %%
 # Figure 1: what label shift is
 # -----------------------------
-# Two classes, each of which looks the same in source and target. In the source 20% are
-# positive and some of them are labelled; in the target 80% are, and nothing is
+# Each of the two classes looks the same in source and target. In the source 20% are
+# positive, and some of them are labelled. In the target 80% are positive, and none is
 # labelled.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,15 +24,16 @@ drawn = ps.simulate.gaussian(
 _ = ps.plots.label_shift(drawn.positive, drawn.unlabeled, drawn.target)
 
 # %%
-# Take a kernel, and the mean of each sample in its space: the target's mean lies on the
-# line through that of the positives and that of the population. Where on it tells the
-# share of positives.
+# In the feature space of a kernel, the target's mean lies on the line through the means
+# of the positives and of the population. Its position on the line gives the share of
+# positives.
 #
 # Figure 2: the objective
 # -----------------------
-# For every γ, how far is the target from what it would be if its share of positives
-# were γ? Twenty draws in each panel, in ten dimensions and with the paper's statistic;
-# the truth is dashed, the grey band is the range of the twenty minima.
+# The objective at γ measures how far the target is from what it would be if its share
+# of positives were γ. Each panel has twenty draws in ten dimensions with the paper's
+# statistic. The dashed line is the truth, and the grey band is the range of the twenty
+# minima.
 gamma = np.linspace(0, 1, 101)
 minima = {}
 fig, axes = plt.subplots(1, 3, figsize=(9, 2.9), layout="constrained")
@@ -54,14 +55,15 @@ for ax, truth in zip(axes, (0.2, 0.5, 0.8), strict=True):
 _ = axes[0].set_ylabel("objective")
 
 # %%
-# The minima lie around the truth. So far, so good: classes are far apart here, and
-# there are a hundred positives.
+# The minima lie around the truth. In these draws the classes are far apart, and there
+# are a hundred positives.
 #
 # What the pictures do not show
 # -----------------------------
-# The paper's statistic pairs each row with itself. With few positives that pulls the
-# estimate hard towards "no shift". The library's default leaves these pairs out. Three
-# hundred draws with 200 rows, of which some 18 are labelled, π = 0.1 and π′ = 0.8:
+# The paper's statistic pairs each row with itself. With few positives, this shrinks the
+# estimate strongly towards "no shift". The library's default leaves these pairs out.
+# The next draws have 200 rows, of which about 18 are labelled, with π = 0.1 (source
+# prior) and π′ = 0.8 (target prior); there are three hundred of them:
 FEW = {"n_source": 200, "n_target": 200, "shared": False}
 truth = 0.8
 estimates = {"plug-in": [], "unbiased": []}
@@ -75,22 +77,22 @@ for seed in range(300):
         holds[statistic] += truth in estimate.interval
 for statistic, values in estimates.items():
     print(f"{statistic}: mean {np.mean(values):.3f}, truth {truth}")
-    print(f"{holds[statistic]} of 300 intervals hold")
+    print(f"{holds[statistic]} of 300 intervals cover the truth")
 
 # %%
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 bins = np.linspace(0.45, 1.1, 27)
 for statistic, colour in (("plug-in", ps.plots.GREY), ("unbiased", ps.plots.BLUE)):
-    said = f"{statistic}: {holds[statistic]} of 300 hold"
-    ax.hist(estimates[statistic], bins, color=colour, alpha=0.6, label=said)
+    label = f"{statistic}: {holds[statistic]} of 300 cover the truth"
+    ax.hist(estimates[statistic], bins, color=colour, alpha=0.6, label=label)
 ax.axvline(truth, color=ps.plots.ORANGE, linestyle="--", label="truth")
-ax.set(xlabel="1 − (1−π)R, before it is brought into [0, 1]", ylabel="draws")
+ax.set(xlabel="1 − (1−π)R, before clipping to [0, 1]", ylabel="draws")
 ax.legend(
     loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize="small", ncols=2
 )
 plt.show()
 
 # %%
-# **What to take home.** The unbiased statistic varies more and is right on average; its
-# interval can be believed. To meet the paper's numbers, ask for ``statistic="plug-in",
-# standardize=False``; for everything else, do not.
+# **Conclusion.** The unbiased statistic varies more but is right on average, and its
+# interval has the nominal coverage. Use ``statistic="plug-in", standardize=False`` only
+# to reproduce the paper's numbers.

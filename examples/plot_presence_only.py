@@ -2,25 +2,25 @@
 Presence-only ecology
 =====================
 
-Volunteers report where they saw a grouse; nobody reports where there was none. Beside
-these presence records there are background sites, whose forest, height and climate are
-known from maps, but not whether grouse live there. A neighbouring region has no records
-at all. In how much of it do grouse live?
+Volunteers report where they saw a grouse; nobody reports where there was none. In
+addition to these presence records there are background sites. Their forest, height and
+climate are known from maps, but not whether grouse live there. A neighbouring region
+has no records at all. In what share of its sites do grouse live?
 
-Sites are simulated, so that the truth is known.
+The sites are simulated, so that the truth is known.
 """
 
 # %%
-# Case-control, and what is known
-# -------------------------------
-# Records and background are two separate samples: the scenario is case-control, the
-# default. (One list of sites of which some were visited and found occupied would be
+# The scenario and the source prior
+# ---------------------------------
+# Records and background are two separate samples, so the scenario is case-control, the
+# default. (One list of sites, some of which were visited and found occupied, would be
 # ``scenario="censoring"``.)
 #
-# Presence records cannot tell the share of occupied sites in their own region, π: where
-# occupied and other sites look alike in places, the tables only bound it. Ecologists
-# who know the region say "between 20 and 30 percent", and that is what we pass. (It is
-# 25% in truth.)
+# Presence records do not determine π, the share of occupied sites in their own region.
+# Where some occupied sites look like unoccupied ones, the tables only give an upper
+# bound. Ecologists who know the region say "between 20 and 30 percent", and we pass
+# this range. (The truth is 25%.)
 import warnings
 
 import matplotlib.pyplot as plt
@@ -49,9 +49,9 @@ def sites(number, share):
 # %%
 # Survey weights
 # --------------
-# People go where roads are, and grouse do not. Volunteers and field teams reach a site
-# near a road with certainty, and one far away in one of ten cases. As long as that
-# probability is known, its inverse is a weight: what the site stands for.
+# People go where roads are, and grouse do not. Volunteers and field teams reach every
+# site at a road, but only one in ten far from roads. If this probability is known, its
+# inverse is the weight of the site.
 
 
 def reached(table):
@@ -61,7 +61,7 @@ def reached(table):
 
 presence = reached(sites(1500, share=1.0)[0])
 background = reached(sites(6000, share=0.25)[0])
-neighbour, lives = sites(2000, share=0.45)  # by a grid on the map: every site alike
+neighbour, lives = sites(2000, share=0.45)  # a grid on the map: equal weights
 truth = lives.mean()
 
 known = {"source_prior": (0.2, 0.3), "random_state": 0}
@@ -72,19 +72,20 @@ unweighted = ps.estimate_prior(
 print(f"truth: {truth:.3f}\nwith weights: {weighted}\nwithout: {unweighted}")
 
 # %%
-# Without weights the background seems to have fewer grouse than it has, the neighbour
-# more beside it, and the interval knows nothing of that. With weights it holds.
+# Without weights, the background seems to have fewer grouse than it has. The neighbour
+# then seems to have more, and the interval misses the truth without any sign of a
+# problem. With weights, the interval covers the truth.
 #
-# The interval is as wide as it is because π is a range: it holds for each π in it. What
-# needs no π is R, the share of sites without grouse in the neighbour's region over that
-# at home.
+# The interval is wide because π is a range: it is valid for each π in the range. R does
+# not need π. It is the share of sites without grouse in the neighbouring region divided
+# by that at home.
 found = ps.diagnose(presence, background, neighbour, weights="weight", **known)
 ratio = found.shift_test
 true_ratio = (1 - truth) / (1 - 0.25)
 print(found.verdict)
 ends = ratio.interval
 print(f"R = {ratio.ratio:.3f} ({ends.low:.3f} to {ends.high:.3f})")
-print(f"R in truth: {true_ratio:.3f}")
+print(f"true R: {true_ratio:.3f}")
 
 # %%
 ax = found.plot("sensitivity")
@@ -94,12 +95,12 @@ _ = ax.legend(loc="lower right", frameon=False, fontsize="small")
 # %%
 # What label shift means here, and when it fails
 # ----------------------------------------------
-# It means: occupied sites look alike in both regions, unoccupied sites too, and only
-# the mixture differs. That is an assumption about *habitat*, and ecology has two ways
-# to break it.
+# Label shift means that occupied sites look the same in both regions, that unoccupied
+# sites do too, and that only their proportions differ. This is an assumption about
+# *habitat*. It can be violated in two ways.
 #
-# **The climate moved.** Every site of the neighbour is one degree warmer. Neither class
-# looks as it did at home.
+# **The climate changed.** Every site of the neighbour is one degree warmer, so neither
+# class looks as at home.
 warmer = neighbour.assign(temperature=neighbour["temperature"] + 1.0)
 found_warmer = ps.diagnose(presence, background, warmer, weights="weight", **known)
 print(found_warmer.verdict)
@@ -110,19 +111,19 @@ print("columns that moved:", *moved)
 print(ps.plots.displays_of(found_warmer)["label_shift_test"].plot().description)
 
 # %%
-# **The grouse are gone.** Hunting has emptied half of the occupied sites; forest and
-# rain stay as they were. Now there are unoccupied sites that look like occupied ones,
-# and of these there were none at home.
+# **The grouse are gone.** Hunting has emptied half of the occupied sites, while forest
+# and rain are unchanged. Now there are unoccupied sites that look like occupied ones,
+# which did not exist at home.
 left = lives & (rng.random(len(lives)) < 0.5)
 print(f"estimate {found.estimate.value:.3f}, verdict: {found.verdict.answer}")
-print(f"occupied in truth: {left.mean():.3f}")
+print(f"truly occupied: {left.mean():.3f}")
 
 # %%
-# The table is the same, cell by cell, so the answer is the same too, and far off. No
-# test on these columns can see it: what is estimated is the share of sites that *look*
-# occupied, suitable habitat. Only a visit tells the two apart. A hundred sites of the
-# grid, drawn at random and visited, contradict the tables, and a warning says so; what
-# was seen then counts alone.
+# The table of the neighbour has not changed, so the estimate has not changed either,
+# and it is far off. No test on these columns can detect this: the estimate is the share
+# of sites that *look* occupied, that is, of suitable habitat. Only visits can
+# distinguish the two. A hundred sites of the grid, drawn at random and visited,
+# contradict the tables. A warning says so, and the estimate then uses only the visits.
 visited = np.full(len(neighbour), np.nan)
 drawn = rng.choice(len(neighbour), 100, replace=False)
 visited[drawn] = left[drawn]
@@ -138,8 +139,8 @@ print(audited.estimate)
 print(audited.verdict)
 
 # %%
-# All answers beside the truth. (The interval of the warmer region still holds it, at
-# its very end.)
+# The last figure compares all estimates with the truth. (The interval for the warmer
+# region still covers it, just inside its end.)
 answers = {
     "label shift": weighted,
     "no weights": unweighted,
@@ -155,5 +156,5 @@ ax.set(xlabel="", ylabel="share of sites with grouse")
 plt.show()
 
 # %%
-# **What to take home.** Weight what was sampled unevenly. Publish R, or the band over
-# π. And say what is counted: sites that look as occupied sites look at home.
+# **Conclusion.** Use weights if sites were sampled unevenly. Publish R, or π′ over the
+# range of π. State what is counted: sites that look like occupied sites at home.

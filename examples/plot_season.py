@@ -2,22 +2,23 @@
 A classifier that follows the season
 ====================================
 
-A clinic trains a classifier in April: fever, cough, aches, days since the first
-symptom; is it influenza? In April one visitor in five has it. In February it is more
-than one in two, in July one in thirty. The symptoms are the same, yet the classifier of
-April is wrong in both, in opposite ways: it takes influenza for as common as it was.
+A clinic trains a classifier in April that predicts influenza from fever, cough, aches
+and the days since the first symptom. In April one visitor in five has influenza. In
+February it is more than one in two, in July one in thirty. The symptoms are the same,
+but the April classifier is wrong in both months, in opposite directions, because it
+assumes that influenza is as common as in April.
 
-``ShiftedClassifier`` is trained once and adapted every month, without a single new
-diagnosis. Visits are simulated.
+``ShiftedClassifier`` is trained once and adapted every month, without any new
+diagnosis. The visits are simulated.
 """
 
 # %%
 # Training, once
 # --------------
-# From 400 confirmed cases and 2000 visits of April, of which nobody noted what they
-# were. That April has 20% is known from the laboratory. The classifier is any of
-# scikit-learn's; it learns who is *labelled*, and what it says is made a probability of
-# the class.
+# The training data are 400 confirmed cases and 2000 visits of April without a
+# diagnosis. The laboratory knows that the share in April is 20%. Any scikit-learn
+# classifier can be used. It learns which rows are *labelled*, and its scores are
+# calibrated to probabilities of the class.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -51,10 +52,11 @@ classifier = ps.ShiftedClassifier(
 # %%
 # One year
 # --------
-# A missed case costs five times as much as a false alarm, so a visitor is treated where
-# the probability is above 1/6. Each month the same visitors are decided on three times:
-# as in April, adapted to the month, and by one who knows the share.
-WORTH = 5
+# A missed case costs five times as much as a false alarm, so a visitor is treated if
+# the probability is above 1/6. Each month, decisions for the same visitors are made in
+# three ways: with the April share, adapted to the month, and with the true share of the
+# month.
+COST = 5
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun",
           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]  # fmt: skip
 DECIDED = ["as in April", "adapted", "share known"]
@@ -63,14 +65,14 @@ SHARES = [0.55, 0.60, 0.40, 0.20, 0.08, 0.04, 0.03, 0.03, 0.06, 0.12, 0.25, 0.45
 
 def decided(aimed, table, ill):
     probability = aimed.predict_proba(table)[:, 1]
-    treated = probability > 1 / (1 + WORTH)
+    treated = probability > 1 / (1 + COST)
     return {
         "accuracy": ((probability > 0.5) == ill).mean(),
-        "cost": (WORTH * (ill & ~treated).sum() + (treated & ~ill).sum()) / len(ill),
+        "cost": (COST * (ill & ~treated).sum() + (treated & ~ill).sum()) / len(ill),
     }
 
 
-def of_month(share, mildness=0.0):
+def decide_month(share, mildness=0.0):
     table, ill = visits(2000, share, mildness)
     decisions = {
         "share known": decided(classifier.adapt_to(share), table, ill),
@@ -82,11 +84,11 @@ def of_month(share, mildness=0.0):
 
 tables, estimates, costs, accuracies = {}, {}, {}, {}
 for month, share in zip(MONTHS, SHARES, strict=True):
-    tables[month], estimates[month], decisions = of_month(share)
+    tables[month], estimates[month], decisions = decide_month(share)
     costs[month] = {who: by["cost"] for who, by in decisions.items()}
     accuracies[month] = {who: by["accuracy"] for who, by in decisions.items()}
 costs, accuracies = (pd.DataFrame(each).T[DECIDED] for each in (costs, accuracies))
-print("cost of a visit", costs.round(3).to_string(), sep="\n")
+print("cost per visit", costs.round(3).to_string(), sep="\n")
 print("over the year", costs.mean().round(3).to_string(), sep="\n")
 print("accuracy over the year", accuracies.mean().round(3).to_string(), sep="\n")
 
@@ -95,7 +97,7 @@ held = sum(
     share in estimates[month].interval
     for month, share in zip(MONTHS, SHARES, strict=True)
 )
-print(f"{held} of 12 intervals hold the share")
+print(f"{held} of 12 intervals cover the true share")
 
 fig, (upper, lower) = plt.subplots(
     2, 1, figsize=(6.4, 5.4), sharex=True, layout="constrained"
@@ -111,28 +113,27 @@ styles = [
 ]
 for who, style in zip(DECIDED, styles, strict=True):
     lower.plot(costs[who].to_numpy(), **style, markersize=4, linewidth=1, label=who)
-lower.set(ylabel="cost of a visit", xlabel="month", ylim=(0, None))
+lower.set(ylabel="cost per visit", xlabel="month", ylim=(0, None))
 _ = lower.legend(frameon=False, fontsize="small", ncols=3, loc="lower center")
 
 # %%
-# Adapting takes a fifth off the year's cost, and hardly anything is left for one who
-# knows the share. The gain comes from the months that are far from April. In April
-# itself, and in November, there is nothing to gain, and the estimate's error may cost a
-# trifle.
+# Adapting reduces the year's cost by a fifth, nearly as much as knowing the true share.
+# The gain comes from the months that differ most from April. In April itself, and in
+# November, there is nothing to gain, and the error of the estimate may cost a little.
 #
 # A new strain
 # ------------
-# Next December there is as much influenza as in this one, but half as much fever and
-# aches. The odds of a visitor do not change by those of the share alone, and no
-# adaptation of the share mends that.
-mild, of_mild, decisions = of_month(SHARES[-1], mildness=0.5)
+# Next December, influenza is as common as this December, but with half as much fever
+# and aches. Label shift does not hold any more, and adapting to a new share cannot
+# correct this.
+mild, of_mild, decisions = decide_month(SHARES[-1], mildness=0.5)
 print(of_mild, f"truth {SHARES[-1]}", sep="\n")
 for who, by in decisions.items():
     print(f"accuracy, {who}: {by['accuracy']:.3f}")
 
 # %%
-# The estimate is too low, since mild cases look healthy, and accuracy is gone. So ask
-# before adapting:
+# The estimate is too low, since mild cases look healthy, and the accuracy drops. So run
+# a diagnosis before adapting:
 found = ps.diagnose(confirmed, april, mild, source_prior=0.2, random_state=0)
 as_ever = ps.diagnose(confirmed, april, tables["Dec"], source_prior=0.2, random_state=0)
 print(f"this December: {as_ever.verdict.answer}")
@@ -141,10 +142,10 @@ print(ps.plots.displays_of(found)["label_shift_test"].plot().description)
 plt.show()
 
 # %%
-# "No" is right, though what it names is not what changed: mild cases are taken for
-# healthy, and beside a share that is too low it is cough that looks too frequent. The
-# test sees that something does not fit; what it is, you find out.
+# The verdict "no" is right, although the named column is not the one that changed. Mild
+# cases count as healthy, and with a share that is too low, cough seems too frequent.
+# The test shows that something does not fit; finding the cause is up to you.
 #
-# **What to take home.** Adapting costs nothing and helps where the share moves. It
-# knows nothing of symptoms that change: run ``ps.diagnose`` beside it, and train again
-# when it says no.
+# **Conclusion.** Adapting costs nothing and helps when the share changes. It cannot
+# correct for changed symptoms: also run ``ps.diagnose``, and train again if the verdict
+# is no.

@@ -3,16 +3,16 @@ Three hospitals that share no data
 ==================================
 
 Hospital A has confirmed cases and a sample of all its patients. Hospitals B and C want
-to know how common the disease is among theirs, together. No patient's row may leave any
-of the houses. They exchange files instead: A sends a score model, B and C send counts
-back.
+to know how common the disease is among their patients taken together. No row may leave
+a hospital. They exchange files instead: A sends a score model, and B and C send back
+histograms.
 
-Patients are simulated; the folder below stands for what goes over the wire.
+The patients are simulated. The folder below represents the exchanged files.
 """
 
 # %%
-# Each house has its own rows
-# ---------------------------
+# Each hospital has its own rows
+# ------------------------------
 import tempfile
 import warnings
 from pathlib import Path
@@ -47,18 +47,18 @@ truth = np.concatenate([ill_b, ill_c]).mean()
 # %%
 # A: fit a score model, send its file
 # -----------------------------------
-# The model holds no rows. It does tell means and spreads of A's columns, and the scores
-# of its cases: whoever knows a case's row could find out that it is among them. The
-# page on sharing without rows says in full what each file reveals.
+# The model contains no rows. It does reveal means and standard deviations of A's
+# columns, and the scores of its cases: someone who knows a case's row could find out
+# that it is among them. The page "Sharing without rows" says what each file reveals.
 folder = tempfile.TemporaryDirectory()
 wire = Path(folder.name)
 ScoreModel.fit(cases, everybody, random_state=0).save(wire / "model.score")
 
 # %%
-# B and C: count, send counts
-# ---------------------------
-# How many rows rank where among A's cases, in 200 bins and five repetitions. Nothing of
-# single columns.
+# B and C: send histograms
+# ------------------------
+# A histogram counts the rows in each range of ranks among A's cases, in 200 bins and
+# five repetitions. It contains nothing about single columns.
 model = ScoreModel.load(wire / "model.score")  # each loads its own copy
 Histogram.from_sample(rows_of_b, model).save(wire / "b.histogram")
 Histogram.from_sample(rows_of_c, model).save(wire / "c.histogram")
@@ -68,10 +68,10 @@ for file in sorted(wire.iterdir()):
     print(f"{file.name:<20} {file.stat().st_size / 1000:>6.0f} kB")
 
 # %%
-# Anyone: the answer
-# ------------------
-# Counts of B and C add up to those of both. Beside it stands what nobody could compute:
-# the same from one table of all rows.
+# Anyone: estimate
+# ----------------
+# The counts of B and C add up to those of both. For comparison, we also compute what
+# the hospitals could not: the estimate from one table of all rows.
 P, U, B, C = (
     Histogram.load(wire / f"{name}.histogram")
     for name in ("cases", "everybody", "b", "c")
@@ -92,19 +92,19 @@ equal = (shared.value, shared.interval) == (pooled.value, pooled.interval)
 print(f"by files and pooled are equal to the last digit: {equal}")
 
 # %%
-# The answer by files is, to the last digit, the one that a table of all rows gives with
-# the same model. (Rows in one place make other folds for the score, hence the small
-# difference to the plain call.)
+# The estimate from files agrees to the last digit with that from a table of all rows
+# with the same model. (A fit to the rows in one place uses other folds for the score,
+# hence the small difference from the plain call.)
 #
 # With noise
 # ----------
-# Counts are no rows, but they are no anonymisation either: who knows all patients of B
-# but one could tell where that one ranks. ``release`` adds noise, so that nobody can
-# tell from the file whether any one patient was there; (ε, δ) says how surely. The
-# answer knows of the noise, and the interval includes it.
+# Counts are not rows, but they are not anonymous either: someone who knows all patients
+# of B except one could find out where that one ranks. ``release`` adds noise, so that
+# the file does not reveal whether any one patient is in it; (ε, δ) is the strength of
+# this guarantee. The interval includes the noise.
 #
-# The noise comes from the operating system. The seeds here are so that this page can be
-# built again: a seed that others know takes the noise off.
+# The noise comes from the operating system. Seeds are used here only so that this page
+# is reproducible: anyone who knows the seed can remove the noise.
 private = {}
 for epsilon in (3, 1, 0.3, 0.1):
     b, c = (
@@ -123,9 +123,9 @@ ax.set(xlabel="what was shared", ylabel="ill patients in B and C", ylim=(0.15, 0
 plt.show()
 
 # %%
-# **What to take home.** Sharing without rows costs nothing in precision, and ε = 1
-# hardly anything at 5000 rows. A small house pays more, since the noise does not shrink
-# with it:
+# **Conclusion.** Sharing without rows costs no precision, and ε = 1 costs hardly any
+# with 5000 rows. A small hospital loses more, since the noise does not shrink with the
+# sample:
 few = Histogram.from_sample(rows_of_c[:150], model)
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
@@ -142,7 +142,7 @@ for warning in said:
 print(f"truth of C: {ill_c.mean():.3f}")
 
 # %%
-# And the model itself is not private: it tells of A's cases. To protect A as well, fit
-# it to public rows. What no file can tell is whether the disease looks the same in B as
-# in A, since ``ps.diagnose`` needs the rows of both: let B look up the classes of a
-# hundred of its own patients, and compare.
+# The model itself is not private: it reveals information about A's cases. To protect A
+# as well, fit it to public rows. No file can show whether the disease looks the same in
+# B as in A, since ``ps.diagnose`` needs the rows of both. To check this, B can look up
+# the classes of a hundred of its own patients and compare.

@@ -2,16 +2,17 @@
 "My interval is wide: what now?"
 ================================
 
-Sixty labelled positives, 800 unlabelled rows, 600 rows of the target, and nobody knows
-π. The answer is an interval that is half as wide as all there is. More data? Of which
-kind? Or something else? Here each remedy is foreseen by the library, then really tried,
-and set beside the truth: π = 0.3 and π′ = 0.5.
+There are sixty labelled positives, 800 unlabelled rows and 600 target rows, and π, the
+source prior, is unknown. The interval for π′, the target prior, is half as wide as [0,
+1]. Would more data help, and of which sample? Or something else? On this page, the
+library predicts the effect of each remedy, and we compare the prediction with the
+result. The truth is π = 0.3 and π′ = 0.5.
 """
 
 # %%
 # The wide interval
 # -----------------
-# The classes overlap, which is what makes it hard, and a warning says so.
+# The problem is hard because the classes overlap, and a warning says so.
 import warnings
 
 import matplotlib.pyplot as plt
@@ -43,25 +44,27 @@ print(found.verdict)
 # %%
 # Why is it wide?
 # ---------------
-# ``planning`` takes the width apart, and foresees what more rows would do.
+# ``planning`` shows which sources of error make up the width, and predicts the effect
+# of more rows.
 plan = found.planning
 print(plan)
 print(plan.required(0.15))
 print(ps.plots.displays_of(found)["planning"].plot().description)
 
 # %%
-# Five sixths of the variance are not chance in the rows but π, which the tables leave
-# open: where classes overlap, a population with fewer positives and other negatives
-# looks the same. So rows buy little, and ten times the target, the cheapest to have,
-# buys next to nothing. ``next_steps`` says what to do in the order of use:
+# Five sixths of the variance are not sampling error but the uncertainty of π, which the
+# tables leave open: where classes overlap, a population with fewer positives and
+# different negatives looks the same. More rows therefore help little, and ten times the
+# target, the cheapest option, helps hardly at all. ``next_steps`` lists what to do, the
+# most useful first:
 for step in found.next_steps:
     print("-", step)
 
 # %%
 # Each remedy, tried
 # ------------------
-# New rows are drawn from the same populations. Looked-up rows are the first hundred;
-# rows are in random order, so these are rows drawn at random.
+# New rows are drawn from the same populations. The audited rows are the first hundred;
+# the rows are in random order, so these are a random sample.
 more_positive = np.vstack([positive, rows(9 * len(positive), 1.0)[0]])
 more_target = np.vstack([target, rows(9 * len(target), TRUTH)[0]])
 looked_up_source = np.where(np.arange(len(unlabeled)) < 100, classes_of_source, np.nan)
@@ -93,7 +96,7 @@ for name, change in remedies.items():
         warnings.simplefilter("ignore", ps.errors.WeakSeparationWarning)
         tried[name] = ps.estimate_prior(**(base | change), random_state=0)
     ends = tried[name].interval
-    before = f", foreseen {foreseen[name]:.2f}" if name in foreseen else ""
+    before = f", predicted {foreseen[name]:.2f}" if name in foreseen else ""
     print(
         f"{name:<15} {ends.low:.2f} to {ends.high:.2f}, width {ends.width:.2f}{before}"
     )
@@ -107,15 +110,15 @@ ax.set_xlabel("remedy")
 plt.show()
 
 # %%
-# - **More of the target** helps least, though it is what people add first.
-# - **More positives** help more than they seem to: they sharpen the score, and with it
-#   what the tables tell of π.
-# - **A word about π** halves the width at the price of a telephone call: a range, a
-#   survey's counts, or a hundred source rows looked up, which serve all later targets
-#   too.
-# - **A hundred target rows looked up** help most, and check label shift besides. They
-#   are needed anew for each target.
-# - **A wrong number for π** gives a narrow interval as well. It is the one remedy that
-#   makes the answer worse: pass a range if you have a range.
+# - **More target rows** help least, although people usually add them first.
+# - **More positives** help more than expected: they improve the score, and with it the
+#   information about π.
+# - **Knowledge of π** halves the width at little cost: a range, the counts of a survey,
+#   or a hundred audited source rows, which also serve all later targets.
+# - **A hundred audited target rows** help most, and also check label shift. Each new
+#   target needs its own.
+# - **A wrong number for π** also gives a narrow interval, but a wrong one. If you know
+#   only a range, pass the range.
 #
-# This is one draw: another has other intervals, and one in twenty misses the truth.
+# This is one draw. Another draw gives other intervals, and about one in twenty misses
+# the truth.
