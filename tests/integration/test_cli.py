@@ -325,6 +325,19 @@ def test_adapt_decides_by_a_rule_that_suits_rare_positives_for_each_month(files,
     assert "--top and --recall exclude each other" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+def test_the_exit_code_can_follow_the_verdict(files, sample, tmp_path, capsys):
+    diagnose = ["diagnose", *files, "--drop", "id"]
+    assert main([*diagnose, "--fail-on", "no"]) == 0
+    moved = write(tmp_path / "m.csv", sample.target + np.array([0, 0, 2.0]), "abc")
+    diagnose[diagnose.index("--target") + 1] = moved
+    assert main(diagnose) == 0  # a verdict alone is no failure
+    capsys.readouterr()
+    assert main([*diagnose, "--fail-on", "no", "--json"]) == 3
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["verdict"]["answer"] == "no" and "--fail-on no" in captured.err
+
+
 @pytest.mark.parametrize("text", ["0.2", "0,2", "20%", "20 %", "20,0%"])
 def test_shares_may_have_a_decimal_comma_or_be_percentages(text):
     assert number(text) == 0.2

@@ -12,7 +12,7 @@ INTERRUPTED = "interrupted; no file was written."
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return the exit code: 0, 2 for wrong use or unusable data, or 130 if it was interrupted.
+    """Run a command and return the exit code: 0, 2 for wrong use or unusable data, 3 by --fail-on, 130 if interrupted.
 
     `arguments` are the words of the command line; None takes those of this process, which is then the program.
     """

@@ -35,30 +35,32 @@ from priorshift.results import PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.warning_records import record_warnings
 
+FAILED = 3  # exit code if a verdict is as bad as --fail-on
+_FAILING = {"no": ("no", "no estimate"), "care": ("no", "no estimate", "with care", "few positives")}
 
-def run(args: argparse.Namespace) -> None:
+
+def run(args: argparse.Namespace) -> int:
     """Run `priorshift estimate`: estimate the target prior of one or several targets, or of strata, and print it."""
     _check_outputs(args)
     estimator, problem = inputs.make_estimator(args), inputs.read_problem(args)
     if args.plot and problem.kind != "rows":
         raise InputError("--plot needs rows in memory; remove it, or pass tables that fit into memory.")
     if args.stratify is not None:
-        _show(args, estimate_strata(problem, estimator))
-    elif inputs.has_several(args):
-        _show(args, estimate_targets(problem, estimator))
-    else:
-        _show(args, estimate_target(problem, estimator, is_auto=args.method == "auto"))
+        return _show(args, estimate_strata(problem, estimator))
+    if inputs.has_several(args):
+        return _show(args, estimate_targets(problem, estimator))
+    return _show(args, estimate_target(problem, estimator, is_auto=args.method == "auto"))
 
 
-def run_diagnose(args: argparse.Namespace) -> None:
+def run_diagnose(args: argparse.Namespace) -> int:
     """Run `priorshift diagnose`: print whether the estimate can be trusted."""
     _check_outputs(args)
     if inputs.has_several(args) and args.plot is not None:
         raise InputError("--plot is for one target; pass one file as --target, or remove --plot.")
-    _show(args, _diagnose(args))
+    return _show(args, _diagnose(args))
 
 
-def run_report(args: argparse.Namespace) -> None:
+def run_report(args: argparse.Namespace) -> int:
     """Run `priorshift report`: write the report and print the answer.
 
     Without rows in memory, as for sketches, the report contains the estimate only.
@@ -69,11 +71,24 @@ def run_report(args: argparse.Namespace) -> None:
     if args.json:
         output.print_json(result.to_dict())
         output.print_note(f"report: {args.page}")
-        return
+        return _exit_code(args, result)
     if isinstance(result, Diagnosis):
         output.print_verdict(result.verdict)
     output.print_result(result.estimate if isinstance(result, Diagnosis) else result)
     print(f"report: {args.page} (open it in a browser)")
+    return _exit_code(args, result)
+
+
+def _exit_code(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
+    """Return 3 if the verdict, or without a diagnosis the status, of a target is as bad as --fail-on; otherwise 0."""
+    results = list(result.values()) if isinstance(result, (PriorEstimates, Diagnoses)) else [result]
+    answers = [one.verdict.answer if isinstance(one, Diagnosis) else one.status for one in results]
+    failing = [answer for answer in answers if answer in _FAILING.get(args.fail_on, ())]
+    if failing:
+        output.print_note(
+            f'{len(failing)} of {len(answers)} results: "{failing[0]}", as bad as --fail-on {args.fail_on}.'
+        )
+    return FAILED if failing else 0
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
@@ -86,8 +101,8 @@ def _check_outputs(args: argparse.Namespace) -> None:
     output.check_writable("--output", args.output, inputs.input_files(args), (".csv",))
 
 
-def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:
-    """Print the result, and write the table (--output) and the figure (--plot) if requested."""
+def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
+    """Print the result, write the table (--output) and the figure (--plot) if requested, and return the exit code."""
     if args.json:
         output.print_json(result.to_dict())
     else:
@@ -96,7 +111,7 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
         with atomic_write(args.output) as draft:
             draft.write_text(result.to_csv(), encoding="utf-8", newline="")
     if args.plot is None:
-        return
+        return _exit_code(args, result)
     if isinstance(result, PriorEstimate):
         displays = list(displays_of(result).values())
         if not displays:
@@ -104,6 +119,7 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
         output.write_figure(args.plot, displays[-1].plot().ax_)  # of the two by WitnessShift, the mixture
     elif not isinstance(result, Diagnoses):  # --plot with several diagnoses was refused before
         output.write_figure(args.plot, result.plot())
+    return _exit_code(args, result)
 
 
 def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis | Diagnoses | PriorEstimate:

@@ -66,7 +66,7 @@ COMMANDS = {
              f"zcat target.csv.gz | priorshift estimate {_SOURCE} --target - --method tcpu"),
         ),
         options={TABLES: f"{_READ} --by|--stratify --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
-                 METHOD: f"{_METHOD} {_COMMON}", OUTPUT: "--json --plot --output"},
+                 METHOD: f"{_METHOD} {_COMMON}", OUTPUT: "--json --plot --output --fail-on"},
     ),
     "diagnose": Command(
         "estimate:run_diagnose",
@@ -83,7 +83,7 @@ COMMANDS = {
              f"priorshift diagnose {_SOURCE} --target months.csv --by month --source-prior 0.2 --output verdicts.csv"),
         ),
         options={TABLES: f"{_READ} --by", ROWS: _COLUMNS, POPULATIONS: _PRIOR, METHOD: f"{_COMMON} --threshold",
-                 OUTPUT: "--json --plot --output"},
+                 OUTPUT: "--json --plot --output --fail-on"},
         defaults={"stream": False},
     ),
     "report": Command(
@@ -101,7 +101,7 @@ COMMANDS = {
              "--title 'Infections by month' -o months.html"),
         ),
         options={TABLES: f"{_READ} --by --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
-                 METHOD: f"{_COMMON} --threshold", OUTPUT: "--json --output --title"},
+                 METHOD: f"{_COMMON} --threshold", OUTPUT: "--json --output --title --fail-on"},
         changes={"--output": {"dest": "page", "required": True, "help": "report to write (.html)"}},
     ),
     "app": Command(
