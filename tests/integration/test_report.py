@@ -234,14 +234,15 @@ def test_a_refuted_assumption_is_called_so(pages):
 
 def test_several_targets_have_a_table_and_a_part_each(results, pages):
     page = _words(pages["months"])
-    assert "2 targets of one source: 1 may be published, 0 with care, 1 not." in page
+    assert "2 targets of one source: the shares of positives range from" in page and "they differ (p" in page
+    assert "1 of these numbers may be published, 0 with care, 1 may not." in page
     text = pages["months"].read_text()
     assert text.count('<details class="target">') == 2
     assert "Do they differ?" in page and "2024-01" in page and "2024-02" in page
     assert "before the estimates are restricted to [0, 1]" in page
     low, high = sorted(d.estimate.value for d in results["months"].values())
     for kind in ("months", "estimates"):
-        assert f"shares of positives range from {low:.3f} to {high:.3f}." in _words(pages[kind])
+        assert f"shares of positives range from {low:.3f} to {high:.3f}" in _words(pages[kind])
 
 
 def test_of_many_targets_some_of_every_answer_have_a_part():

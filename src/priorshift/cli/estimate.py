@@ -81,7 +81,7 @@ def run_report(args: argparse.Namespace) -> int:
 
 def _exit_code(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
     """Return 3 if the verdict, or without a diagnosis the status, of a target is as bad as --fail-on; otherwise 0."""
-    results = list(result.values()) if isinstance(result, (PriorEstimates, Diagnoses)) else [result]
+    results: list[Any] = list(result.values()) if isinstance(result, (PriorEstimates, Diagnoses)) else [result]
     answers = [one.verdict.answer if isinstance(one, Diagnosis) else one.status for one in results]
     failing = [answer for answer in answers if answer in _FAILING.get(args.fail_on, ())]
     if failing:
