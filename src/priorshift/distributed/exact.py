@@ -230,7 +230,6 @@ class ClusterSums:
     source: Sequence[GatheredSample]  # P and U, in the order in which the estimator has their rows
     target: GatheredSample
     reader: RowReader  # which centres columns and does not scale them
-    client: Any = None
 
     def __str__(self) -> str:
         """Return the name of the device in the details of an estimate."""
@@ -242,7 +241,7 @@ class ClusterSums:
         """Compute row and column sums on the cluster, as :func:`priorshift.embedding.tiles.kernel_sums` does."""
         blocks_Y = None if Y is None else self._blocks(Y)
         scale = X.shift - self.reader.scaling.shift, X.factor  # workers' rows are already centred by the reader
-        return sums_of_blocks(kernel, self._blocks(X), blocks_Y, scale, weights, dtype=dtype, client=self.client)
+        return sums_of_blocks(kernel, self._blocks(X), blocks_Y, scale, weights, dtype=dtype)
 
     def _blocks(self, rows: Rows) -> Blocks:
         """Return an estimator's rows as blocks on the cluster.
@@ -254,10 +253,7 @@ class ClusterSums:
         counts = [count for sample in samples for count in sample.rows]
         if rows.index is None:  # the whole target
             return Blocks.from_matrices(matrices, counts)
-        start, stop = int(rows.index[0]), int(rows.index[-1]) + 1
-        if stop - start != len(rows):
-            raise ValueError("the cluster needs consecutive rows of the source.")
-        return Blocks.from_matrices(matrices, counts, start, stop)
+        return Blocks.from_matrices(matrices, counts, int(rows.index[0]), int(rows.index[-1]) + 1)
 
 
 def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
@@ -267,7 +263,7 @@ def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
 
 
 def estimate_exactly(
-    samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
+    samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None
 ) -> PriorEstimate:
     """Estimate the target prior from all pairs of rows of the samples "positive", "unlabeled" and "target".
 
@@ -275,10 +271,10 @@ def estimate_exactly(
     that are not used, and `weights` is the name of the column of weights.
     """
     columns = MetadataColumns(weights=weights)
-    P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()), client)
+    P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()))
     reader = RowReader.fit(U.table, standardize=False)
     dropped = (*drop, weights) if weights else tuple(drop)
-    estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=dropped), client))
+    estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=dropped)))
     positive, unlabeled, [target] = encode_tables(P.table, U.table, [T.table], drop, "auto")
     metadata = columns.read(positive, unlabeled, {"": target})
     problem = Problem(
@@ -292,11 +288,11 @@ def estimate_exactly(
     return replace(estimate, details={**estimate.details, **encoded})
 
 
-def gather(samples: Mapping[str, Any], selection: ColumnSelection, client: Any) -> list[GatheredSample]:
+def gather(samples: Mapping[str, Any], selection: ColumnSelection) -> list[GatheredSample]:
     """Bring the rows of all samples to this machine, computed in one graph; `selection` says which columns."""
     all_parts = [Parts.from_sample(sample, name, selection) for name, sample in samples.items()]
     outcomes = [outcome for parts in all_parts for outcome in parts.map(read_chunk, selection)]
-    computed = iter(compute(outcomes, client))  # tables, sample by sample; None for a part without rows
+    computed = iter(compute(outcomes))  # tables, sample by sample; None for a part without rows
     gathered = []
     for parts in all_parts:
         tables = [next(computed) for _ in range(len(parts))]

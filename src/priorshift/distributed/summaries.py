@@ -114,9 +114,7 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     return _summarize_all(streams, count, by_place=model.by_place)[_NAME]
 
 
-def estimate_streams(
-    estimator: Any, samples: Mapping[str, Any], drop: Sequence[str] = (), weights: Any = None, client: Any = None
-) -> PriorEstimate:
+def estimate_streams(estimator: Any, samples: Mapping[str, Any], drop: Sequence[str], weights: Any) -> PriorEstimate:
     """Estimate the target prior from "positive", "unlabeled" and "target" without all of their rows in memory.
 
     TCPU uses sketches of the samples and WitnessShift histograms. `drop` are columns that are not used; `weights` is
@@ -125,8 +123,8 @@ def estimate_streams(
     if any(map(is_distributed, samples.values())):
         _check_weights(weights)
         if isinstance(estimator, TCPU) and estimator.embedding == "exact":
-            return estimate_exactly(samples, estimator, drop, weights, client)
-    streams = open_streams(samples, drop, weights, client)
+            return estimate_exactly(samples, estimator, drop, weights)
+    streams = open_streams(samples, drop, weights)
     if isinstance(estimator, TCPU):
         weights_of = weights if isinstance(weights, Mapping) else weight_columns(streams, weights)
         summarize = partial(_sketch_chunks, _fit_design(estimator, streams, drop), weights_of, own_design=True)
@@ -136,9 +134,7 @@ def estimate_streams(
     return estimate_from_histograms(estimator, **_summarize_all(streams, count, by_place=model.by_place))
 
 
-def open_streams(
-    samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None, client: Any = None
-) -> dict[str, Chunks]:
+def open_streams(samples: Mapping[str, Any], drop: Sequence[str], weights: Any) -> dict[str, Chunks]:
     """Open samples, without the columns `drop`, for reading in chunks; the keys are the names of the samples.
 
     If `weights` is the name of a column, it is not a feature in those samples that have it.
@@ -147,7 +143,7 @@ def open_streams(
     streams = {}
     for name, sample in samples.items():
         if is_distributed(sample):
-            streams[name] = Chunks(name, [Parts.from_collection(sample, name, selection, client)])
+            streams[name] = Chunks(name, [Parts.from_collection(sample, name, selection)])
         else:
             streams[name] = Chunks.from_source(sample, name, drop=selection.drop, optional=selection.optional)
     return streams

@@ -24,7 +24,6 @@ from priorshift.formatting import drop_hint
 from priorshift.io.cells import is_missing, is_missing_value
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.observations import row_codes
-from priorshift.io.parameters import check_estimator
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, match_columns
@@ -46,14 +45,6 @@ _MIN_ERRORS = 5  # standard errors of a difference of shares below which there i
 
 class FarValueWarning(ColumnWarning):
     """A column holds a value far from the rest; nested estimators suppress this warning alone."""
-
-
-def check_encoder(encoder: Any) -> None:
-    """Refuse an encoder that is neither "auto", None nor a transformer."""
-    if isinstance(encoder, str) and encoder != "auto":
-        raise InputError(f"encoder is {encoder!r}, but it must be 'auto', None or a transformer.")
-    if encoder is not None and not isinstance(encoder, str):
-        check_estimator("encoder", encoder, ("transform",), "'auto', None or a transformer")
 
 
 def encode_tables(

@@ -16,7 +16,7 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.files import Fields
 from priorshift.io.observations import repeats_by_chance
 from priorshift.io.parameters import check_settings
-from priorshift.io.sample_size import check_distinct_samples, check_sizes, warn_of_copies
+from priorshift.io.sample_size import check_sizes, warn_of_copies
 from priorshift.io.tables import Table, check_dropped
 from priorshift.problem import Sample, Source
 from priorshift.scores import cross_fitting
@@ -246,7 +246,6 @@ def _read_source(
     reader = replace(RowReader.fit(U_table, standardize=settings.standardize), drop=tuple(drop))
     U, P = reader(U_table, U_table.name), reader(P_table, P_table.name)
     check_sizes(unlabeled=len(U), positive=len(P))
-    check_distinct_samples(P, U)
     return reader, P, U
 
 
