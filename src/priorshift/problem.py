@@ -144,7 +144,7 @@ class SourceLayout:
             links = np.concatenate([links, observations.group_links(metadata.groups)])
             source_observation = self.groups.find(metadata.groups)
         observation = observations.linked(rows, links)
-        sample_size.check_observations("target", rows, observation)
+        sample_size.check_observations("target", observation)
         scaled = self.scaling.rows(table.values)
         audit = None if metadata.audit is None else as_audit(metadata.audit)
         target = Target(
@@ -268,7 +268,7 @@ class Source:
         observation = observations.linked(len(labeled), np.concatenate(links))
         copy_number = observations.linked(len(labeled), copy_links)  # the same for copies of one row
         for name, rows in (("positive", positive), ("unlabeled", population)):
-            sample_size.check_observations(name, len(rows), observation[rows])
+            sample_size.check_observations(name, observation[rows])
         return cls(
             table=table,
             classes=classes,

@@ -15,7 +15,6 @@ from itertools import accumulate
 from typing import Any
 
 from priorshift.distributed.collections import Parts, compute, tree
-from priorshift.distributed.exact import estimate_exactly
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.parameters import is_known
@@ -68,7 +67,7 @@ def sketch(
     sketch of 1,667 rows: 512 random features of a gaussian kernel, bandwidth 2.24, 10 columns
     """
     passed = given_settings(settings)
-    _check_weights(weights)
+    check_weights(weights)
     if like is None:
         streams = _open_collection(collection, passed.get("drop", ()), weights, client)
         design = Design.from_chunks(streams[_NAME], passed)
@@ -120,10 +119,6 @@ def estimate_streams(estimator: Any, samples: Mapping[str, Any], drop: Sequence[
     TCPU uses sketches of the samples and WitnessShift histograms. `drop` are columns that are not used; `weights` is
     the name of a column, or a mapping from samples to weights.
     """
-    if any(map(is_distributed, samples.values())):
-        _check_weights(weights)
-        if isinstance(estimator, TCPU) and estimator.embedding == "exact":
-            return estimate_exactly(samples, estimator, drop, weights)
     streams = open_streams(samples, drop, weights)
     if isinstance(estimator, TCPU):
         weights_of = weights if isinstance(weights, Mapping) else weight_columns(streams, weights)
@@ -268,7 +263,7 @@ def _merge(summary: Any, other: Any) -> Any:
     return summary.merge(other)
 
 
-def _check_weights(weights: Any) -> None:
+def check_weights(weights: Any) -> None:
     """Raise InputError for weights of a distributed sample that are not the name of a column."""
     if weights is not None and not isinstance(weights, str):
         raise InputError(
