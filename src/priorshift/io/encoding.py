@@ -28,6 +28,7 @@ from priorshift.io.cells import (
     object_cells,
 )
 from priorshift.io.files import Fields
+from priorshift.io.parameters import check_count
 from priorshift.io.readers import read_table
 from priorshift.io.tables import LARGEST, Origin, Table, match_columns
 from priorshift.warning_records import warn
@@ -270,9 +271,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Self
             The fitted encoder.
         """
-        is_whole = isinstance(self.min_frequency, (int, np.integer)) and not isinstance(self.min_frequency, bool)
-        if not (is_whole and self.min_frequency >= 1):
-            raise InputError(f"min_frequency is {self.min_frequency!r}, but it must be a whole number from 1 on.")
+        check_count("min_frequency", self.min_frequency, 1)
         sample = read_table(table, "the table").as_cells()
         self.n_features_in_ = sample.width
         if sample.columns:

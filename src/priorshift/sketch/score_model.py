@@ -238,10 +238,10 @@ def _read_source(
 
     Returns the reader, and the rows of P and of U as numbers, each of shape (rows, features).
     """
-    U_chunks = Chunks.from_source(unlabeled, "unlabeled", drop=drop)
-    U_table = U_chunks.sample(settings.fit_rows, rng).without(drop)
-    P_chunks = Chunks.from_source(positive, "positive", drop=drop)
-    P_table = P_chunks.sample(settings.fit_rows, rng).without(drop)
+    U_table, P_table = (
+        Chunks.from_source(sample, name, drop=drop).sample(settings.fit_rows, rng).without(drop)
+        for name, sample in (("unlabeled", unlabeled), ("positive", positive))
+    )
     check_dropped([U_table, P_table], drop)
     reader = replace(RowReader.fit(U_table, standardize=settings.standardize), drop=tuple(drop))
     U, P = reader(U_table, U_table.name), reader(P_table, P_table.name)
