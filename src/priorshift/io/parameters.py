@@ -53,6 +53,7 @@ def _share(example: float) -> Rule:
     return lambda value: is_number(value) and 0 < value < 1, f"a number strictly between 0 and 1, such as {example}"
 
 
+_PRIOR = _share(0.2)
 _FLAG: Rule = (lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 # A setting of one name has one rule in every estimator that has it.
 RULES: dict[str, Rule] = {
@@ -112,7 +113,7 @@ def check_per_row(values: Any, rows: int, name: str, entry: str) -> NDArray[Any]
 
 def check_prior(prior: Any, name: str = "source_prior") -> float:
     """Return a class prior as a float; refuse one that is not a number strictly between 0 and 1."""
-    check_settings({name: prior}, {name: _share(0.2)})
+    check_settings({name: prior}, {name: _PRIOR})
     return float(prior)
 
 
