@@ -191,7 +191,7 @@ def estimate_priors(
     month  rows  estimate    95% interval     all at once
     jan     300     0.176  0.096 to 0.254  0.078 to 0.271
     feb     300     0.113  0.034 to 0.190  0.016 to 0.207
-    mar     300     0.176  0.095 to 0.258  0.076 to 0.277
+    mar     300     0.175  0.095 to 0.258  0.076 to 0.277
     >>> print(estimates.equality_test())
     equal priors: χ² = 2.6 on 2 degrees of freedom, p = 0.274
     """
