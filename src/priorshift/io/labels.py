@@ -150,7 +150,7 @@ def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any
     if np.ma.is_masked(y):
         raise InputError(f"{name} has masked cells, which have no value; leave their rows out.")
     labels = check_per_row(y, rows, name, "one label for each row")
-    if classifier and np.ndim(y) == 2:
+    if classifier and np.asarray(y).ndim == 2:
         warn(
             f"A column-vector {name} was passed when a 1d array was expected; pass {name}.ravel().",
             DataConversionWarning,
