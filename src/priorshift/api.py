@@ -13,10 +13,12 @@ from sklearn.base import clone
 
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator, TargetPriorEstimator
-from priorshift.distributed.summaries import estimate_streams, refuse_fixed_settings, sketch_like_first
+from priorshift.distributed.exact import gather
+from priorshift.distributed.summaries import check_weights, estimate_streams, refuse_fixed_settings, sketch_like_first
 from priorshift.errors import ApproximationWarning, InputError
 from priorshift.inference.joint import JointRatios, Members, RatioInfluence, largest_normal, pooled
 from priorshift.io.parameters import check_estimator
+from priorshift.io.readers import is_distributed
 from priorshift.io.row_metadata import Columns, metadata_arguments
 from priorshift.io.sample_size import check_sizes, effective_size
 from priorshift.io.targets import rows_by_value, target_name
@@ -189,7 +191,7 @@ def estimate_priors(
     month  rows  estimate    95% interval     all at once
     jan     300     0.176  0.096 to 0.254  0.078 to 0.271
     feb     300     0.113  0.034 to 0.190  0.016 to 0.207
-    mar     300     0.176  0.095 to 0.258  0.076 to 0.277
+    mar     300     0.175  0.095 to 0.258  0.076 to 0.277
     >>> print(estimates.equality_test())
     equal priors: χ² = 2.6 on 2 degrees of freedom, p = 0.274
     """
@@ -276,6 +278,12 @@ def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) ->
         raise InputError("rows that are counted cannot be weighted; use method='tcpu', or rows in memory.")
     if "counts" in kinds:
         return estimate_from_histograms(estimator, **samples)
+    if any(map(is_distributed, samples.values())):
+        check_weights(weights)
+        if isinstance(estimator, TCPU) and estimator.embedding == "exact":
+            tables, cluster_sums = gather(samples, drop, weights)
+            options = InputOptions.from_arguments(weights=weights, drop=drop, stream=False)
+            return estimate_target(load_problem(**tables, options=options), estimator.set_params(device=cluster_sums))
     return estimate_streams(estimator, samples, drop, weights)
 
 

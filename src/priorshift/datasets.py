@@ -140,10 +140,8 @@ def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
 
 def not_collinear(X: Floats, limit: float = 0.95) -> NDArray[np.intp]:
     """Return the positions of the columns whose correlation with every earlier column is below `limit`."""
-    if X.shape[1] == 1:
-        return np.arange(1)
     with np.errstate(invalid="ignore", divide="ignore"):  # constant columns have no correlation: NaN, below any limit
-        correlation = np.corrcoef(X, rowvar=False)
+        correlation = np.atleast_2d(np.corrcoef(X, rowvar=False))
     is_redundant = np.triu(correlation >= limit, 1).any(axis=0)  # above the diagonal the row is the earlier column
     return np.flatnonzero(~is_redundant)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import IOBase
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ import numpy as np
 from priorshift.errors import InputError
 from priorshift.io.cells import as_text
 from priorshift.io.chunks import Chunks
-from priorshift.io.column_checks import check_encoder, encode_tables
+from priorshift.io.column_checks import encode_tables
 from priorshift.io.files import PARQUET, is_saved, kind
 from priorshift.io.labels import read_labels
+from priorshift.io.parameters import check_estimator
 from priorshift.io.readers import frame_library, is_distributed, read_table
 from priorshift.io.row_metadata import Columns, MetadataColumns
 from priorshift.io.sample_size import check_sizes
@@ -76,7 +77,11 @@ class InputOptions:
         for name, column in (("by", options.by), ("stratify", options.stratify)):
             if column is not None and not isinstance(column, str):
                 raise InputError(f"{name} is {type(column).__name__}, but it must be the name of a column.")
-        check_encoder(options.encoder)
+        encoder = options.encoder
+        if isinstance(encoder, str) and encoder != "auto":
+            raise InputError(f"encoder is {encoder!r}, but it must be 'auto', None or a transformer.")
+        if encoder is not None and not isinstance(encoder, str):
+            check_estimator("encoder", encoder, ("transform",), "'auto', None or a transformer")
         options.columns.check(options.drop, by=options.by, stratify=options.stratify)
         return options
 
@@ -121,7 +126,9 @@ def load_problem(
     `several`, `target` holds several tables, or a table that `options.by` or `options.stratify` splits.
     """
     frame = frame_library(target, unlabeled, positive)
-    if source is None and not several:
+    if several:
+        _check_several(target, options)
+    elif source is None:
         samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
         opened = {role: _open(data, options.prefix + role) for role, data in samples.items()}
         streams = options.stream
@@ -131,7 +138,19 @@ def load_problem(
             options.check_streamed()
             targets = {"": opened["target"]}
             return Problem(opened["positive"], opened["unlabeled"], targets, options.columns, options.drop, frame=frame)
-    return replace(_load_rows(positive, unlabeled, target, source, several, options), frame=frame)
+    P, U, tables = _read_tables(positive, unlabeled, target, source, several, options)
+    P, U, encoded = encode_tables(P, U, list(tables.values()), options.drop, options.encoder)
+    tables = dict(zip(tables, encoded, strict=True))
+    metadata = options.columns.read(P, U, tables)
+    targets = {name: Sample(table, metadata=metadata[f"target {name}"]) for name, table in tables.items()}
+    if options.by is not None:  # split the only table
+        [whole] = targets.values()
+        rows_of_target = rows_by_value(whole.data, options.by)
+        targets = {name: whole.take(rows, f"target {name!r}") for name, rows in rows_of_target.items()}
+    check_sizes(**{table.name: len(table) for table in (P, U, *(sample.data for sample in targets.values()))})
+    source_P, source_U = Sample(P, metadata=metadata["positive"]), Sample(U, metadata=metadata["unlabeled"])
+    by = options.by or options.stratify
+    return Problem(source_P, source_U, targets, options.columns, options.drop, by, frame)
 
 
 def _open(data: Any, name: str) -> Sample:
@@ -180,34 +199,15 @@ def _decoded_size(path: Path) -> int:
     return int(8 * metadata.num_rows * metadata.num_columns)
 
 
-def _load_rows(
-    positive: Any, unlabeled: Any, target: Any, source: LabeledTable | None, several: bool, options: InputOptions
-) -> Problem:
-    """Load a problem whose rows are all in memory, encoded as numbers; the arguments are those of `load_problem`."""
-    if several:
-        _check_several(target, options)
-    P, U = _read_source(positive, unlabeled, source, options)
-    target_by_name = _read_targets(target, source, several, options)
-    P, U, encoded = encode_tables(P, U, list(target_by_name.values()), options.drop, options.encoder)
-    targets = dict(zip(target_by_name, encoded, strict=True))
-    metadata = options.columns.read(P, U, targets)
-    samples = {name: Sample(table, metadata=metadata[f"target {name}"]) for name, table in targets.items()}
-    if options.by is not None:  # split the only table
-        [whole] = samples.values()
-        rows_of_target = rows_by_value(whole.data, options.by)
-        samples = {name: whole.take(rows, f"target {name!r}") for name, rows in rows_of_target.items()}
-    check_sizes(
-        **{P.name: len(P), U.name: len(U)}, **{sample.data.name: len(sample.data) for sample in samples.values()}
-    )
-    source_P = Sample(P, metadata=metadata["positive"])
-    source_U = Sample(U, metadata=metadata["unlabeled"])
-    return Problem(source_P, source_U, samples, options.columns, options.drop, options.by or options.stratify)
-
-
 def _check_several(targets: Any, options: InputOptions) -> None:
     """Refuse options that cannot be combined with several targets or, if `stratify` is set, with strata."""
-    columns = options.columns
+    columns, holds_several = options.columns, isinstance(targets, (Mapping, list, tuple))
     if options.stratify is None:
+        if options.by is not None and holds_several:
+            raise InputError(
+                f"by={options.by!r} names a column of one table, but targets holds {len(targets)}; pass one table, or "
+                "leave by out."
+            )
         for name in ("audit", "weights", "groups"):
             stated = getattr(columns, name)
             if isinstance(stated, Mapping) and "target" in stated:
@@ -225,41 +225,38 @@ def _check_several(targets: Any, options: InputOptions) -> None:
             raise InputError(
                 f"{name} is a mapping, but with stratify it must be the name of a column; put it into the tables."
             )
-    if isinstance(targets, (Mapping, list, tuple)):
+    if holds_several:
         raise InputError(
             f"stratify={options.stratify!r} is for one target, but targets holds {len(targets)}; pass one table."
         )
 
 
-def _read_source(
-    positive: Any, unlabeled: Any, source: LabeledTable | None, options: InputOptions
-) -> tuple[Table, Table]:
-    """Read the tables of positives and of unlabelled rows, from two samples or from one with a label column."""
-    extra = [] if options.stratify is None else [options.stratify]
-    drop = options.drop if options.by is None else (*options.drop, options.by)  # `by` is a column of targets only
+def _read_tables(
+    positive: Any, unlabeled: Any, target: Any, source: LabeledTable | None, several: bool, options: InputOptions
+) -> tuple[Table, Table, dict[str, Table]]:
+    """Read the positives, the unlabelled rows and the targets by name; the arguments are those of `load_problem`.
+
+    A single target, also one that `by` or `stratify` splits later, has an empty name.
+    """
+    columns, prefix, by, stratify = options.columns, options.prefix, options.by, options.stratify
+    strata = [] if stratify is None else [stratify]
+    source_drop = target_drop = options.drop
+    if by is not None:
+        source_drop = (*source_drop, by)  # a column of the target, which the source may have too
     if source is None:
-        selection = options.columns.selection(drop, extra)
-        P = read_table(positive, f"{options.prefix}positive", selection)
-        return P, read_table(unlabeled, f"{options.prefix}unlabeled", selection)
-    selection = options.columns.selection(drop, [*extra, source.label_column])
-    table = read_table(source.data, f"{options.prefix}source", selection)
-    return _split_labeled(table, source, "--positive-label" if options.in_shell else "positive_label")
-
-
-def _read_targets(target: Any, source: LabeledTable | None, several: bool, options: InputOptions) -> dict[str, Table]:
-    """Read the targets by name; a single table, also one that `by` or `stratify` splits later, has an empty name."""
-    extra = [column for column in (options.by, options.stratify) if column is not None]
-    drop = options.drop if source is None else (*options.drop, source.label_column)
-    selection = options.columns.selection(drop, extra, is_target=True)
-    if not several or options.by is not None or options.stratify is not None:
-        if options.by is not None and isinstance(target, (Mapping, list, tuple)):
-            raise InputError(
-                f"by={options.by!r} names a column of one table, but targets holds {len(target)}; pass one table, or "
-                "leave by out."
-            )
-        return {"": read_table(target, f"{options.prefix}target", selection)}
-    targets = name_targets(target, in_shell=options.in_shell)
-    return {name: read_table(table, f"target {name!r}", selection) for name, table in targets.items()}
+        selection = columns.selection(source_drop, strata)
+        P = read_table(positive, f"{prefix}positive", selection)
+        U = read_table(unlabeled, f"{prefix}unlabeled", selection)
+    else:
+        selection = columns.selection(source_drop, [*strata, source.label_column])
+        table = read_table(source.data, f"{prefix}source", selection)
+        P, U = _split_labeled(table, source, "--positive-label" if options.in_shell else "positive_label")
+        target_drop = (*target_drop, source.label_column)
+    selection = columns.selection(target_drop, strata if by is None else [by, *strata], is_target=True)
+    if several and by is None and stratify is None:
+        named = name_targets(target, in_shell=options.in_shell)
+        return P, U, {name: read_table(table, f"target {name!r}", selection) for name, table in named.items()}
+    return P, U, {"": read_table(target, f"{prefix}target", selection)}
 
 
 def _split_labeled(table: Table, source: LabeledTable, parameter: str) -> tuple[Table, Table]:

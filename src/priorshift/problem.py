@@ -55,12 +55,12 @@ class Problem:
     drop: tuple[str, ...] = ()
     by: str | None = None  # column that distinguishes the targets or strata
     frame: str | None = None  # data frame library of the input, in which results are returned
-    kind: Kind = field(init=False)  # kind of the samples; if they differ, the one that decides which method is used
 
-    def __post_init__(self) -> None:
-        """Set `kind`: if the samples differ, it is the last of rows, chunks, counts and moments that occurs."""
+    @property
+    def kind(self) -> Kind:
+        """Kind of the samples; if they differ, the last one of rows, chunks, counts and moments decides the method."""
         kinds = [sample.kind for sample in (self.positive, self.unlabeled, *self.targets.values())]
-        object.__setattr__(self, "kind", max(kinds, key=("rows", "chunks", "counts", "moments").index))
+        return max(kinds, key=("rows", "chunks", "counts", "moments").index)
 
     @property
     def target(self) -> Sample:
@@ -116,11 +116,7 @@ class SourceLayout:
     def read(self, X: Any, **metadata: Any) -> Target:
         """Read a target as a user passes it; `metadata` are the arrays audit, weights and groups, an entry per row."""
         table = read_numeric_table(X, "target")
-        audit = metadata.pop("audit", None)
-        row_metadata = RowMetadata.read(len(table), owner="target", **metadata)
-        if audit is not None:  # read without an owner: messages call it "audit", not "the audit of target"
-            row_metadata = replace(row_metadata, audit=RowMetadata.read(len(table), audit=audit).audit)
-        return self.target(table, row_metadata)
+        return self.target(table, RowMetadata.read(len(table), owner="target", **metadata))
 
     def read_rows(self, table: Table) -> Target:
         """Return rows whose class is to be predicted as a target: any number of rows, each its own observation."""
@@ -148,7 +144,7 @@ class SourceLayout:
             links = np.concatenate([links, observations.group_links(metadata.groups)])
             source_observation = self.groups.find(metadata.groups)
         observation = observations.linked(rows, links)
-        sample_size.check_observations("target", rows, observation)
+        sample_size.check_observations("target", observation)
         scaled = self.scaling.rows(table.values)
         audit = None if metadata.audit is None else as_audit(metadata.audit)
         target = Target(
@@ -200,7 +196,11 @@ class Source:
     def from_samples(cls, positive: Sample, unlabeled: Sample, *, scenario: str, standardize: bool) -> Source:
         """Build the source from two tables: the rows of the positives come first, then the unlabelled rows."""
         P, U = positive.data, unlabeled.data
-        sample_size.check_distinct_samples(P.values, U.values)
+        if P.values.shape == U.values.shape and np.array_equal(P.values, U.values):
+            raise InputError(
+                f"positive and unlabeled are the same {len(P)} rows; pass the labelled positives and a sample of the "
+                "whole population."
+            )
         metadata = NO_METADATA
         if not (positive.metadata is NO_METADATA and unlabeled.metadata is NO_METADATA):
             metadata = join_source_metadata(positive.metadata, unlabeled.metadata, (len(P), len(U)))
@@ -268,7 +268,7 @@ class Source:
         observation = observations.linked(len(labeled), np.concatenate(links))
         copy_number = observations.linked(len(labeled), copy_links)  # the same for copies of one row
         for name, rows in (("positive", positive), ("unlabeled", population)):
-            sample_size.check_observations(name, len(rows), observation[rows])
+            sample_size.check_observations(name, observation[rows])
         return cls(
             table=table,
             classes=classes,
@@ -290,9 +290,7 @@ class Source:
     @property
     def shared_argument(self) -> Any:
         """The argument `shared` of `fit` for another estimator that gets the same rows: ids, "identical" or None."""
-        if self.metadata.ids is not None:
-            return self.metadata.ids
-        return "identical" if self.metadata.identical else None
+        return self.metadata.shared
 
     @property
     def unshared(self) -> Index:

@@ -6,8 +6,6 @@ so each request must contain the secret of the address, a host that is ours and,
 
 from __future__ import annotations
 
-import csv
-import io
 import ipaddress
 import json
 import secrets
@@ -34,6 +32,7 @@ from priorshift.app.queue import OVER, TaskQueue
 from priorshift.app.settings import ROLES, Settings, translate_message
 from priorshift.app.uploads import Limits, Upload, Uploads
 from priorshift.errors import InputError
+from priorshift.result_tables import csv_line
 from priorshift.version import __version__
 
 _PAGE_POLICY = (
@@ -138,12 +137,10 @@ def example_files() -> dict[str, str]:
     }
     texts = {}
     for role, (rows, row_ids) in samples.items():
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([_EXAMPLE_ID, *map(str, data.feature_names)])
+        lines = [[_EXAMPLE_ID, *map(str, data.feature_names)]]
         for row_id, row in zip(row_ids, rows, strict=True):
-            writer.writerow([int(row_id), *(f"{cell:.6g}" for cell in row)])
-        texts[role] = text.getvalue()
+            lines.append([str(row_id), *(f"{cell:.6g}" for cell in row)])
+        texts[role] = "".join(map(csv_line, lines))
     return texts
 
 

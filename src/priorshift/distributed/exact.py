@@ -1,10 +1,10 @@
-"""Exact kernel sums on a cluster, and TCPU from all pairs of rows with them.
+"""Exact kernel sums on a cluster, and the rows of samples for an estimate that uses them.
 
 Rows are cut into blocks of one size, so that the result does not depend on how a collection is partitioned. Each task
 takes two blocks of rows and returns the row sums and the column sums of its block of K(X, Y), as
 :mod:`priorshift.embedding.tiles` does; the sums of one strip are added up a tree.
 
-The estimate is for samples that fit into the memory of one machine, while the n² pairs take many. The estimator runs
+An estimate is for samples that fit into the memory of one machine, while the n² pairs take many. The estimator runs
 here, with all its checks and warnings; its kernel sums are computed by the cluster, whose workers read the rows again.
 """
 
@@ -25,16 +25,11 @@ from priorshift.distributed.collections import Outcome, Parts, compute, delayed_
 from priorshift.embedding import tiles
 from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.chunks import read_chunk
-from priorshift.io.column_checks import encode_tables
 from priorshift.io.readers import read_numeric_table
-from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.sample_size import read_weights
 from priorshift.io.scaling import Rows
 from priorshift.io.tables import ColumnSelection, Table, join_tables, match_columns
 from priorshift.kernels import Kernel
-from priorshift.methods.tcpu import TCPU
-from priorshift.problem import Problem, Sample
-from priorshift.results import PriorEstimate
 from priorshift.sketch.design import RowReader
 from priorshift.warning_records import record_warnings
 
@@ -230,7 +225,6 @@ class ClusterSums:
     source: Sequence[GatheredSample]  # P and U, in the order in which the estimator has their rows
     target: GatheredSample
     reader: RowReader  # which centres columns and does not scale them
-    client: Any = None
 
     def __str__(self) -> str:
         """Return the name of the device in the details of an estimate."""
@@ -242,7 +236,7 @@ class ClusterSums:
         """Compute row and column sums on the cluster, as :func:`priorshift.embedding.tiles.kernel_sums` does."""
         blocks_Y = None if Y is None else self._blocks(Y)
         scale = X.shift - self.reader.scaling.shift, X.factor  # workers' rows are already centred by the reader
-        return sums_of_blocks(kernel, self._blocks(X), blocks_Y, scale, weights, dtype=dtype, client=self.client)
+        return sums_of_blocks(kernel, self._blocks(X), blocks_Y, scale, weights, dtype=dtype)
 
     def _blocks(self, rows: Rows) -> Blocks:
         """Return an estimator's rows as blocks on the cluster.
@@ -254,10 +248,7 @@ class ClusterSums:
         counts = [count for sample in samples for count in sample.rows]
         if rows.index is None:  # the whole target
             return Blocks.from_matrices(matrices, counts)
-        start, stop = int(rows.index[0]), int(rows.index[-1]) + 1
-        if stop - start != len(rows):
-            raise ValueError("the cluster needs consecutive rows of the source.")
-        return Blocks.from_matrices(matrices, counts, start, stop)
+        return Blocks.from_matrices(matrices, counts, int(rows.index[0]), int(rows.index[-1]) + 1)
 
 
 def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
@@ -266,37 +257,16 @@ def _read_numbers(part: Any, name: str, reader: RowReader) -> Floats:
         return reader(part, name)
 
 
-def estimate_exactly(
-    samples: Mapping[str, Any], estimator: TCPU, drop: Sequence[str], weights: str | None, client: Any
-) -> PriorEstimate:
-    """Estimate the target prior from all pairs of rows of the samples "positive", "unlabeled" and "target".
+def gather(samples: Mapping[str, Any], drop: Sequence[str], weights: Any) -> tuple[dict[str, Any], ClusterSums]:
+    """Bring the rows of the samples "positive", "unlabeled" and "target" to this machine, computed in one graph.
 
-    The estimator is fitted here; its parameter `device` is replaced by kernel sums on the cluster. `drop` are columns
-    that are not used, and `weights` is the name of the column of weights.
+    Returns their tables, and the cluster's kernel sums of the same rows, to be the parameter `device` of an estimator.
+    `drop` are columns that are not used, and `weights` is the name of the column of weights.
     """
-    columns = MetadataColumns(weights=weights)
-    P, U, T = gather(samples, ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ()), client)
-    reader = RowReader.fit(U.table, standardize=False)
-    dropped = (*drop, weights) if weights else tuple(drop)
-    estimator.set_params(device=ClusterSums((P, U), T, replace(reader, drop=dropped), client))
-    positive, unlabeled, [target] = encode_tables(P.table, U.table, [T.table], drop, "auto")
-    metadata = columns.read(positive, unlabeled, {"": target})
-    problem = Problem(
-        Sample(positive, metadata=metadata["positive"]),
-        Sample(unlabeled, metadata=metadata["unlabeled"]),
-        {"": Sample(target, metadata=metadata["target "])},
-    )
-    estimator.fit_source(estimator.source_of(problem))
-    estimate = estimator.estimate_target(estimator.target_of(problem.target))
-    encoded = {} if unlabeled.origin is None else {"columns": unlabeled.origin.columns}
-    return replace(estimate, details={**estimate.details, **encoded})
-
-
-def gather(samples: Mapping[str, Any], selection: ColumnSelection, client: Any) -> list[GatheredSample]:
-    """Bring the rows of all samples to this machine, computed in one graph; `selection` says which columns."""
+    selection = ColumnSelection(drop=tuple(drop), optional=(weights,) if weights else ())
     all_parts = [Parts.from_sample(sample, name, selection) for name, sample in samples.items()]
     outcomes = [outcome for parts in all_parts for outcome in parts.map(read_chunk, selection)]
-    computed = iter(compute(outcomes, client))  # tables, sample by sample; None for a part without rows
+    computed = iter(compute(outcomes))  # tables, sample by sample; None for a part without rows
     gathered = []
     for parts in all_parts:
         tables = [next(computed) for _ in range(len(parts))]
@@ -305,4 +275,8 @@ def gather(samples: Mapping[str, Any], selection: ColumnSelection, client: Any) 
             raise parts.no_rows()
         rows = [0 if table is None else len(table) for table in tables]
         gathered.append(GatheredSample(parts, rows, join_tables(nonempty, parts.name)))
-    return gathered
+    P, U, T = gathered
+    reader = RowReader.fit(U.table, standardize=False)
+    dropped = (*drop, weights) if weights else tuple(drop)
+    sums = ClusterSums((P, U), T, replace(reader, drop=dropped))
+    return dict(zip(samples, (P.table, U.table, T.table), strict=True)), sums

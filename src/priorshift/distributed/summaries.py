@@ -15,7 +15,6 @@ from itertools import accumulate
 from typing import Any
 
 from priorshift.distributed.collections import Parts, compute, tree
-from priorshift.distributed.exact import estimate_exactly
 from priorshift.errors import InputError
 from priorshift.io.chunks import Chunks
 from priorshift.io.parameters import is_known
@@ -68,7 +67,7 @@ def sketch(
     sketch of 1,667 rows: 512 random features of a gaussian kernel, bandwidth 2.24, 10 columns
     """
     passed = given_settings(settings)
-    _check_weights(weights)
+    check_weights(weights)
     if like is None:
         streams = _open_collection(collection, passed.get("drop", ()), weights, client)
         design = Design.from_chunks(streams[_NAME], passed)
@@ -114,19 +113,13 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     return _summarize_all(streams, count, by_place=model.by_place)[_NAME]
 
 
-def estimate_streams(
-    estimator: Any, samples: Mapping[str, Any], drop: Sequence[str] = (), weights: Any = None, client: Any = None
-) -> PriorEstimate:
+def estimate_streams(estimator: Any, samples: Mapping[str, Any], drop: Sequence[str], weights: Any) -> PriorEstimate:
     """Estimate the target prior from "positive", "unlabeled" and "target" without all of their rows in memory.
 
     TCPU uses sketches of the samples and WitnessShift histograms. `drop` are columns that are not used; `weights` is
     the name of a column, or a mapping from samples to weights.
     """
-    if any(map(is_distributed, samples.values())):
-        _check_weights(weights)
-        if isinstance(estimator, TCPU) and estimator.embedding == "exact":
-            return estimate_exactly(samples, estimator, drop, weights, client)
-    streams = open_streams(samples, drop, weights, client)
+    streams = open_streams(samples, drop, weights)
     if isinstance(estimator, TCPU):
         weights_of = weights if isinstance(weights, Mapping) else weight_columns(streams, weights)
         summarize = partial(_sketch_chunks, _fit_design(estimator, streams, drop), weights_of, own_design=True)
@@ -136,9 +129,7 @@ def estimate_streams(
     return estimate_from_histograms(estimator, **_summarize_all(streams, count, by_place=model.by_place))
 
 
-def open_streams(
-    samples: Mapping[str, Any], drop: Sequence[str], weights: Any = None, client: Any = None
-) -> dict[str, Chunks]:
+def open_streams(samples: Mapping[str, Any], drop: Sequence[str], weights: Any) -> dict[str, Chunks]:
     """Open samples, without the columns `drop`, for reading in chunks; the keys are the names of the samples.
 
     If `weights` is the name of a column, it is not a feature in those samples that have it.
@@ -147,7 +138,7 @@ def open_streams(
     streams = {}
     for name, sample in samples.items():
         if is_distributed(sample):
-            streams[name] = Chunks(name, [Parts.from_collection(sample, name, selection, client)])
+            streams[name] = Chunks(name, [Parts.from_collection(sample, name, selection)])
         else:
             streams[name] = Chunks.from_source(sample, name, drop=selection.drop, optional=selection.optional)
     return streams
@@ -272,7 +263,7 @@ def _merge(summary: Any, other: Any) -> Any:
     return summary.merge(other)
 
 
-def _check_weights(weights: Any) -> None:
+def check_weights(weights: Any) -> None:
     """Raise InputError for weights of a distributed sample that are not the name of a column."""
     if weights is not None and not isinstance(weights, str):
         raise InputError(

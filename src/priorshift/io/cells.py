@@ -99,7 +99,7 @@ def cells_of_array(column: Cells, where: str) -> Cells:
     if column.dtype.kind == "M":
         return column.astype("datetime64[us]")
     if column.dtype.kind == "m":  # durations
-        return _durations_in_days(column)
+        return durations_in_days(column)
     cells = cells_of_values(column.tolist(), where)
     if cells.dtype != object or is_missing(cells).all():
         return cells
@@ -120,7 +120,7 @@ def cells_of_series(series: Any, where: str) -> Cells:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         return np.asarray(series.to_numpy()).astype("datetime64[us]")
     if dtype == nw.Duration:
-        return _durations_in_days(np.asarray(series.to_numpy()))
+        return durations_in_days(np.asarray(series.to_numpy()))
     nulls = series.is_null().to_list()
     # numpy has no decimals and no 128-bit integers: these are converted value by value
     is_numpy_number = (dtype.is_numeric() or dtype == nw.Boolean) and dtype not in (nw.Decimal, nw.Int128, nw.UInt128)
@@ -183,7 +183,7 @@ def join_cells(columns: Sequence[Cells]) -> Cells:
     return np.concatenate(joined)
 
 
-def _durations_in_days(column: Cells) -> Floats:
+def durations_in_days(column: Cells) -> Floats:
     """Convert an array of durations to days; NaT becomes NaN."""
     return np.where(np.isnat(column), np.nan, column / _DAY).astype(np.float64)
 

@@ -24,7 +24,6 @@ from priorshift.formatting import drop_hint
 from priorshift.io.cells import is_missing, is_missing_value
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.observations import row_codes
-from priorshift.io.parameters import check_estimator
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, match_columns
@@ -46,14 +45,6 @@ _MIN_ERRORS = 5  # standard errors of a difference of shares below which there i
 
 class FarValueWarning(ColumnWarning):
     """A column holds a value far from the rest; nested estimators suppress this warning alone."""
-
-
-def check_encoder(encoder: Any) -> None:
-    """Refuse an encoder that is neither "auto", None nor a transformer."""
-    if isinstance(encoder, str) and encoder != "auto":
-        raise InputError(f"encoder is {encoder!r}, but it must be 'auto', None or a transformer.")
-    if encoder is not None and not isinstance(encoder, str):
-        check_estimator("encoder", encoder, ("transform",), "'auto', None or a transformer")
 
 
 def encode_tables(
@@ -188,55 +179,50 @@ def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
 
     `tables` are the unlabelled, positive and target samples; `kinds` has the kind of each column, such as "number".
     """
+
+    def show(value: float, kind: str) -> str:
+        """Format a number, or a date as microseconds since 1970."""
+        return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
+
     for k, kind in enumerate(kinds):
-        problem = _find_problem(tables, k, kind) if kind in ("number", "date") else None
-        if problem is not None:
-            column = tables[0].column(k).replace("column", "Column", 1)
-            warn(f"{column} {problem}; {_leave_out(tables[0], k)}, or check how it was made.", ColumnWarning)
+        if kind not in ("number", "date"):
+            continue
+        samples = []  # the values that are not missing; dates as microseconds since 1970, to be compared like numbers
+        for table in tables:
+            column = table.cells[k][~is_missing(table.cells[k])] if table.cells else table.values[:, k]
+            if column.dtype.kind == "M":
+                column = column.astype(np.int64)
+            samples.append(column.astype(np.float64))
+        U, P, T = samples
+        if min(len(U), len(T)) < _MIN_ROWS:
+            continue
+        source = np.concatenate([U, P])
+        shares = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
+        if kind == "number" and numbers_rows(samples):
+            problem = (
+                f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, that never repeat within a "
+                "sample. It belongs to no class and spoils the estimate"
+            )
+        elif T.min() > source.max() or T.max() < source.min():
+            problem = (
+                f"runs from {show(T.min(), kind)} to {show(T.max(), kind)} in the target and from "
+                f"{show(source.min(), kind)} to {show(source.max(), kind)} in the source, without a value in common, "
+                "which label shift does not allow"
+            )
+        elif T.min() == T.max() and max(shares) < _MOST:
+            problem = (
+                f"is {show(T[0], kind)} in every row of the target but in only {shares[0]:.1%} of the unlabelled "
+                "source rows, which label shift hardly allows"
+            )
+        else:
+            continue
+        column_name = tables[0].column(k).replace("column", "Column", 1)
+        warn(f"{column_name} {problem}; {_leave_out(tables[0], k)}, or check how it was made.", ColumnWarning)
 
 
 def _leave_out(table: Table, k: int) -> str:
     """Return the advice to leave out column `k`, with the options that do so if columns have names."""
     return f"leave it out {drop_hint(table.columns[k])}" if table.columns else "leave it out"
-
-
-def _find_problem(tables: Sequence[Table], k: int, kind: str) -> str | None:
-    """Return what is suspicious about column `k`, of `kind` "number" or "date", in words; None if nothing is.
-
-    `tables` are the unlabelled, positive and target samples.
-    """
-    samples = []  # the values that are not missing; dates as microseconds since 1970, to be compared like numbers
-    for table in tables:
-        column = table.cells[k][~is_missing(table.cells[k])] if table.cells else table.values[:, k]
-        if column.dtype.kind == "M":
-            column = column.astype(np.int64)
-        samples.append(column.astype(np.float64))
-    U, P, T = samples
-    if min(len(U), len(T)) < _MIN_ROWS:
-        return None
-
-    def show(value: float) -> str:
-        """Format a number, or a date as microseconds since 1970."""
-        return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
-
-    if kind == "number" and numbers_rows(samples):
-        return (
-            f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, that never repeat within a "
-            "sample. It belongs to no class and spoils the estimate"
-        )
-    source = np.concatenate([U, P])
-    if T.min() > source.max() or T.max() < source.min():
-        return (
-            f"runs from {show(T.min())} to {show(T.max())} in the target and from {show(source.min())} to "
-            f"{show(source.max())} in the source, without a value in common, which label shift does not allow"
-        )
-    shares = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
-    if T.min() == T.max() and max(shares) < _MOST:
-        return (
-            f"is {show(T[0])} in every row of the target but in only {shares[0]:.1%} of the unlabelled source rows, "
-            "which label shift hardly allows"
-        )
-    return None
 
 
 def numbers_rows(samples: Sequence[Floats]) -> bool:
@@ -348,32 +334,30 @@ def _share_error(rows: Mask) -> float:
 
 def warn_of_samples(unlabeled: Table, positive: Table, target: Table) -> None:
     """Warn of a target that holds most rows of the unlabelled sample, or nearly all of the positives."""
+    T = target.values
+    if len(T) < 2:
+        return
     for other, share, meaning in (
         (unlabeled, _MOST, "so both seem to be samples of one population"),
         (positive, _NEARLY_ALL, "so the target seems to hold the labelled positives"),
     ):
-        common = _count_common_rows(other.values, target.values)
-        if common > share * len(target.values):
+        X = other.values
+        if X.shape == T.shape and np.array_equal(np.sort(X, axis=0), np.sort(T, axis=0)):
+            common = len(T)
+        elif any(np.isin(T[:, k], X[:, k]).mean() <= _MOST for k in range(T.shape[1])):
+            continue  # a cheap test: half of the rows of T differ from X in one column alone
+        else:
+            codes = row_codes(np.concatenate([X, T]))  # equal rows have equal codes
+            codes_X, codes_T = codes[: len(X)], codes[len(X) :]
+            if len(np.unique(codes_X)) < 0.9 * len(X):
+                continue  # discrete data
+            common = int(np.isin(codes_T, codes_X).sum())
+        if common > share * len(T):
             warn(
-                f"{common} of {len(target.values)} rows of {target.name} are also in {other.name}, {meaning}; pass a "
-                "sample of the new population as target.",
+                f"{common} of {len(T)} rows of {target.name} are also in {other.name}, {meaning}; pass a sample of the "
+                "new population as target.",
                 InconsistentInputWarning,
             )
-
-
-def _count_common_rows(X: Floats, T: Floats) -> int:
-    """Count the rows of T that are also in X; 0 if they are at most half of T, or if many rows of X repeat."""
-    if len(T) < 2:
-        return 0
-    if X.shape == T.shape and np.array_equal(np.sort(X, axis=0), np.sort(T, axis=0)):
-        return len(T)
-    if any(np.isin(T[:, k], X[:, k]).mean() <= _MOST for k in range(T.shape[1])):
-        return 0  # a cheap test: half of the rows of T differ from X in one column alone
-    codes = row_codes(np.concatenate([X, T]))  # equal rows have equal codes
-    codes_X, codes_T = codes[: len(X)], codes[len(X) :]
-    if len(np.unique(codes_X)) < 0.9 * len(X):
-        return 0  # discrete data
-    return int(np.isin(codes_T, codes_X).sum())
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,24 @@ from sklearn.utils.validation import check_is_fitted
 from priorshift.arrays import Floats
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.formatting import drop_hint
-from priorshift.io.cells import Cells, as_date, as_dates, as_number, as_text, is_missing, object_cells
+from priorshift.io.cells import (
+    Cells,
+    as_date,
+    as_dates,
+    as_number,
+    as_text,
+    durations_in_days,
+    is_missing,
+    object_cells,
+)
 from priorshift.io.files import Fields
+from priorshift.io.parameters import check_count
 from priorshift.io.readers import read_table
 from priorshift.io.tables import LARGEST, Origin, Table, match_columns
 from priorshift.warning_records import warn
 
 _MISSING = "(missing)"  # the level of a cell without a value
 _RARE = "(rare)"
-_DAY = np.timedelta64(1, "D")
 _YEAR = 365.2425  # days
 _FEW_LEVELS = 20  # number of levels that is always allowed
 _FEW_ROWS = 2  # a text in at most this many rows hardly repeats
@@ -199,7 +208,7 @@ def _numbers_or_days(cells: Cells) -> Floats:
     """Return a column of numbers as it is, and one of dates in days since 1970, with NaN where missing."""
     if cells.dtype.kind != "M":  # numbers
         return cells
-    return np.where(np.isnat(cells), np.nan, (cells - np.datetime64(0, "us")) / _DAY).astype(np.float64)
+    return durations_in_days(cells - np.datetime64(0, "us"))
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -262,9 +271,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Self
             The fitted encoder.
         """
-        is_whole = isinstance(self.min_frequency, (int, np.integer)) and not isinstance(self.min_frequency, bool)
-        if not (is_whole and self.min_frequency >= 1):
-            raise InputError(f"min_frequency is {self.min_frequency!r}, but it must be a whole number from 1 on.")
+        check_count("min_frequency", self.min_frequency, 1)
         sample = read_table(table, "the table").as_cells()
         self.n_features_in_ = sample.width
         if sample.columns:
@@ -332,8 +339,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Numbers become floats, dates datetime64, and categories text. `fitted_name` is the fitted sample in messages.
         """
-        no_rows = tuple(np.empty(0) for _ in range(self.n_features_in_))
-        fitted = Table(fitted_name, np.empty((0, 0)), self.names, cells=no_rows)
+        fitted = Table(fitted_name, np.empty((0, self.n_features_in_)), self.names)
         [_, table] = match_columns([fitted, table])
         cells = []
         for k, (column, received) in enumerate(zip(self.summary_.columns, table.cells, strict=True)):
@@ -463,5 +469,4 @@ def convert_column(cells: Cells, kind: str, table: Table, k: int, fitted_name: s
 def _share_of_year(cells: Cells) -> Floats:
     """Return the share of the year that has passed at each date, from 0 to 1; NaN where a date is missing."""
     new_year = cells.astype("datetime64[Y]").astype("datetime64[us]")
-    passed = (cells - new_year) / _DAY / _YEAR
-    return np.where(np.isnat(cells), np.nan, passed).astype(np.float64)
+    return durations_in_days(cells - new_year) / _YEAR

@@ -149,19 +149,12 @@ def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any
         raise InputError("The estimator requires y to be passed, but the target y is None; pass 1 or 0 for each row.")
     if np.ma.is_masked(y):
         raise InputError(f"{name} has masked cells, which have no value; leave their rows out.")
-    try:
-        labels = np.asarray(y)
-    except ValueError:
-        raise InputError(f"{name} has entries of different lengths; pass one label for each row.") from None
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-        if classifier:
-            warn(
-                f"A column-vector {name} was passed when a 1d array was expected; pass {name}.ravel().",
-                DataConversionWarning,
-            )
-    if labels.shape != (rows,):
-        raise InputError(f"{name} has shape {labels.shape} but X has {rows} rows; pass one label for each row.")
+    labels = check_per_row(y, rows, name, "one label for each row")
+    if classifier and np.asarray(y).ndim == 2:
+        warn(
+            f"A column-vector {name} was passed when a 1d array was expected; pass {name}.ravel().",
+            DataConversionWarning,
+        )
     return labels
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,13 @@ def _is_random_state(value: Any) -> bool:
 Rule = tuple[Callable[[Any], bool], str]  # a function that says whether a value is accepted, and what is expected
 
 
-def _choice(*allowed: str) -> Rule:
-    """Return the rule of a setting that must be one of the `allowed` texts."""
-    return lambda value: isinstance(value, str) and value in allowed, f"one of {', '.join(map(repr, allowed))}"
+def _choice(*allowed: Any) -> Rule:
+    """Return the rule of a setting that must be one of the `allowed` values, which are texts, None or other objects."""
+    # arrays have no single truth value for ==, so only texts are compared by it
+    return (
+        lambda value: any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed),
+        f"one of {', '.join(map(repr, allowed))}",
+    )
 
 
 def _count(least: int, *, optional: bool = False) -> Rule:
@@ -44,6 +48,12 @@ def _count(least: int, *, optional: bool = False) -> Rule:
     )
 
 
+def _share(example: float) -> Rule:
+    """Return the rule of a setting that must be a number strictly between 0 and 1, such as the `example`."""
+    return lambda value: is_number(value) and 0 < value < 1, f"a number strictly between 0 and 1, such as {example}"
+
+
+_PRIOR = _share(0.2)
 _FLAG: Rule = (lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 # A setting of one name has one rule in every estimator that has it.
 RULES: dict[str, Rule] = {
@@ -63,16 +73,16 @@ RULES: dict[str, Rule] = {
     "standardize": _FLAG,
     "use_km2": _FLAG,
     "verbose": _FLAG,
-    "confidence": (lambda value: is_number(value) and 0 < value < 1, "a number strictly between 0 and 1, such as 0.95"),
+    "confidence": _share(0.95),
     "random_state": (_is_random_state, "None, a whole number from 0 on or a numpy Generator"),
 }
 
 
-def check_settings(settings: dict[str, Any]) -> None:
+def check_settings(settings: dict[str, Any], rules: Mapping[str, Rule] = RULES) -> None:
     """Refuse settings that break the rule for their name; names without a rule are not checked."""
     for name, value in settings.items():
-        if name in RULES:
-            accepts, expected = RULES[name]
+        if name in rules:
+            accepts, expected = rules[name]
             if not accepts(value):
                 raise InputError(f"{name} is {value!r}, but it must be {expected}.")
 
@@ -103,15 +113,13 @@ def check_per_row(values: Any, rows: int, name: str, entry: str) -> NDArray[Any]
 
 def check_prior(prior: Any, name: str = "source_prior") -> float:
     """Return a class prior as a float; refuse one that is not a number strictly between 0 and 1."""
-    if not (is_number(prior) and 0 < prior < 1):
-        raise InputError(f"{name} is {prior!r}, but it must be a number strictly between 0 and 1, such as 0.2.")
+    check_settings({name: prior}, {name: _PRIOR})
     return float(prior)
 
 
 def check_number(name: str, value: Any) -> float:
     """Return a number as a float; refuse anything else. Messages call it `name`."""
-    if not is_number(value):
-        raise InputError(f"{name} is {value!r}, but it must be a number.")
+    check_settings({name: value}, {name: (is_number, "a number")})
     return float(value)
 
 
@@ -130,17 +138,13 @@ def check_bandwidth(bandwidth: Any, alternatives: str) -> float:
 
 def check_count(name: str, value: Any, least: int) -> int:
     """Return a whole number as an int; refuse anything else, and numbers below `least`."""
-    accepts, expected = _count(least)
-    if not accepts(value):
-        raise InputError(f"{name} is {value!r}, but it must be {expected}.")
+    check_settings({name: value}, {name: _count(least)})
     return int(value)
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """Refuse a setting that is not one of the `allowed` values, which are texts, None or other objects."""
-    # arrays have no single truth value for ==, so only texts are compared by it
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
-        raise InputError(f"{name} is {value!r}, but it must be one of {', '.join(map(repr, allowed))}.")
+    check_settings({name: value}, {name: _choice(*allowed)})
 
 
 def is_known(source_prior: Any) -> bool:

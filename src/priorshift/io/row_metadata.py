@@ -72,6 +72,11 @@ class RowMetadata:
             return cls(**read, identical=True)
         return cls(**read, ids=comparable_ids(check_per_row(shared, rows, "shared", "one id for each row")))
 
+    @property
+    def shared(self) -> Any:
+        """The argument `shared` of `fit` that states the same: ids, "identical" or None."""
+        return self.ids if self.ids is not None else "identical" if self.identical else None
+
     def take(self, rows: Index | Mask) -> RowMetadata:
         """Return the metadata of the rows at some positions, or where a mask is true."""
         columns = {name: getattr(self, name) for name in ("audit", "weights", "groups", "ids")}
@@ -238,12 +243,9 @@ def metadata_arguments(estimator: Any, metadata: RowMetadata) -> dict[str, Any]:
     Stated audits, weights and groups that the estimator cannot use are refused; shared rows and implied groups are
     left out.
     """
-    shared: Any = "identical" if metadata.identical else None
-    if metadata.ids is not None:
-        shared = metadata.ids
-    arguments = {"shared": shared, "audit": metadata.audit, "weights": metadata.weights, "groups": metadata.groups}
     used = {}
-    for name, value in arguments.items():
+    for name in ("shared", "audit", "weights", "groups"):
+        value = getattr(metadata, name)
         if value is None:
             continue
         if has_fit_parameter(estimator, name) and getattr(estimator, f"takes_{name}", True):

@@ -124,21 +124,12 @@ def check_sizes(**rows: int) -> None:
             )
 
 
-def check_distinct_samples(positive: Floats, unlabeled: Floats) -> None:
-    """Refuse the same matrix as positives and as unlabelled sample."""
-    if positive.shape == unlabeled.shape and np.array_equal(positive, unlabeled):
-        raise InputError(
-            f"positive and unlabeled are the same {len(positive)} rows; pass the labelled positives and a sample of "
-            "the whole population."
-        )
-
-
-def check_observations(name: str, rows: int, observation: Index) -> None:
+def check_observations(name: str, observation: Index) -> None:
     """Refuse the sample `name` if its rows, whose observation numbers are given, are all one observation."""
     if (observation == observation[0]).all():
         raise InputError(
-            f"the {rows} rows of {name} are one observation (copies of one row, or one group), but at least 2 are "
-            "needed; add rows, or check the groups."
+            f"the {len(observation)} rows of {name} are one observation (copies of one row, or one group), but at "
+            "least 2 are needed; add rows, or check the groups."
         )
 
 

@@ -12,7 +12,7 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.formatting import decimals
 from priorshift.io.targets import are_iso_dates
-from priorshift.plots.display import BLUE, ORANGE, Display, check_has, interval_label, printable, tick_label
+from priorshift.plots.display import BLUE, Display, check_has, interval_label, printable, tick_label
 from priorshift.results import PriorEstimate
 
 _MAX_TICKS = 12
@@ -32,14 +32,11 @@ class SeriesDisplay(Display):
     band: Floats | None  # ends of the simultaneous intervals
     confidence: float  # of intervals and band
     by: str = "target"  # column that distinguishes the targets
-    truth: Floats | None = None  # true priors; NaN where they are not known
     title: ClassVar[str] = "The targets side by side"
 
     @classmethod
-    def from_estimates(
-        cls, estimates: Mapping[str, PriorEstimate], *, truth: Mapping[str, float] | None = None
-    ) -> SeriesDisplay:
-        """Take the numbers of several estimates; `estimates` and `truth`, true priors where known, are by target."""
+    def from_estimates(cls, estimates: Mapping[str, PriorEstimate]) -> SeriesDisplay:
+        """Take the numbers of several estimates, given by the names of their targets."""
         check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
         for estimate in estimates.values():
             check_has(estimate, "interval", "a mapping of names to estimates", "estimate_priors")
@@ -54,12 +51,8 @@ class SeriesDisplay(Display):
         band = np.array([(bands[name].low, bands[name].high) for name in names]) if bands else None
         # a target that the source prior leaves open has an interval, and no single number
         values = np.array([np.nan if estimates[name].is_left_open else estimates[name].value for name in names])
-        unknown = sorted(set(truth or ()) - set(names))
-        if unknown:
-            raise InputError(f"truth has {unknown[0]!r}, which is not a target. Use names of estimated targets.")
-        true = None if truth is None else np.array([float(truth.get(name, np.nan)) for name in names])
         by = getattr(estimates, "by", None) or "target"
-        return cls(tuple(names), values, ends, band, confidence, by, true)
+        return cls(tuple(names), values, ends, band, confidence, by)
 
     @property
     def is_dated(self) -> bool:
@@ -83,9 +76,6 @@ class SeriesDisplay(Display):
         finite = self.values[np.isfinite(self.values)]
         if len(finite) > 1:
             text += f". They lie between {finite.min():.{digits}f} and {finite.max():.{digits}f}"
-        if self.truth is not None:
-            covered = (self.ends[:, 0] <= self.truth) & (self.truth <= self.ends[:, 1])
-            text += f". {covered.sum()} of {np.isfinite(self.truth).sum()} intervals contain the truth"
         return f"{text}."
 
     def draw(self, ax: Any) -> None:
@@ -104,8 +94,6 @@ class SeriesDisplay(Display):
             ax.vlines(positions[has_interval], *self.ends[has_interval].T, color=BLUE, linewidth=1.5, label=label)
         style = "o-" if self.is_dated else "o"
         ax.plot(positions, self.values, style, color=BLUE, markersize=4, linewidth=1, label="estimate")
-        if self.truth is not None:
-            ax.plot(positions, self.truth, "x", color=ORANGE, markersize=6, label="truth")
         step = 1 + (len(self.names) - 1) // _MAX_TICKS
         names = self.names[::step]
         is_crowded = sum(map(len, names)) > _MAX_TICK_LETTERS
@@ -114,8 +102,7 @@ class SeriesDisplay(Display):
         if not self.is_dated:
             ax.set_xlim(-0.5, len(self.names) - 0.5)
         ends = self.ends if self.band is None else self.band
-        truth = np.array([]) if self.truth is None else self.truth
-        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *truth]))
+        highest = float(np.nanmax([0.0, *self.values, *ends.ravel()]))
         top = 1.0 if highest > _RARE or highest == 0 else 1.2 * highest  # lower where the class is rare
         ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, top))
         self.legend(ax, 3)

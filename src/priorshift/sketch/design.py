@@ -99,12 +99,10 @@ class RowReader:
             converted = self.encoder.convert(table.as_cells(), _FIRST_SAMPLE)
             self._check_missing(converted)
             return self.encoder.encode_table(converted)
-        if not table.cells:
-            columns = Table(_FIRST_SAMPLE, np.empty((0, self.width)), self.columns)  # without rows
-            return match_columns([columns, table])[1]
-        no_rows = tuple(np.empty(0) for _ in range(self.width))
-        columns = Table(_FIRST_SAMPLE, np.empty((0, 0)), self.columns, cells=no_rows)
-        ordered = match_columns([columns, table])[1]
+        columns = Table(_FIRST_SAMPLE, np.empty((0, self.width)), self.columns)  # without rows
+        [_, ordered] = match_columns([columns, table])
+        if not ordered.cells:
+            return ordered
         cells = tuple(
             convert_column(column, "number", ordered, k, _FIRST_SAMPLE) for k, column in enumerate(ordered.cells)
         )

@@ -16,7 +16,7 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.files import Fields
 from priorshift.io.observations import repeats_by_chance
 from priorshift.io.parameters import check_settings
-from priorshift.io.sample_size import check_distinct_samples, check_sizes, warn_of_copies
+from priorshift.io.sample_size import check_sizes, warn_of_copies
 from priorshift.io.tables import Table, check_dropped
 from priorshift.problem import Sample, Source
 from priorshift.scores import cross_fitting
@@ -238,15 +238,14 @@ def _read_source(
 
     Returns the reader, and the rows of P and of U as numbers, each of shape (rows, features).
     """
-    U_chunks = Chunks.from_source(unlabeled, "unlabeled", drop=drop)
-    U_table = U_chunks.sample(settings.fit_rows, rng).without(drop)
-    P_chunks = Chunks.from_source(positive, "positive", drop=drop)
-    P_table = P_chunks.sample(settings.fit_rows, rng).without(drop)
+    U_table, P_table = (
+        Chunks.from_source(sample, name, drop=drop).sample(settings.fit_rows, rng).without(drop)
+        for name, sample in (("unlabeled", unlabeled), ("positive", positive))
+    )
     check_dropped([U_table, P_table], drop)
     reader = replace(RowReader.fit(U_table, standardize=settings.standardize), drop=tuple(drop))
     U, P = reader(U_table, U_table.name), reader(P_table, P_table.name)
     check_sizes(unlabeled=len(U), positive=len(P))
-    check_distinct_samples(P, U)
     return reader, P, U
 
 

@@ -365,8 +365,11 @@ def test_a_labelled_positive_may_be_confirmed_and_not_denied(sample):
 @pytest.mark.parametrize(
     ("audit", "message"),
     [
-        (np.zeros(5), r"audit has shape \(5,\) but the sample has 1000 rows; pass one entry for each row"),
-        (np.full(1000, 2.0), "audit holds 2.0 in row 0 .counting from 0., but 1 for a positive, 0 for a negative"),
+        (np.zeros(5), r"audit of target has shape \(5,\) but the sample has 1000 rows; pass one entry for each row"),
+        (
+            np.full(1000, 2.0),
+            "audit of target holds 2.0 in row 0 .counting from 0., but 1 for a positive, 0 for a negative",
+        ),
         (np.r_[np.ones(3), np.full(997, np.nan)], "audit has 3 rows with a class, but at least 10 are needed; look up"),
     ],
 )

@@ -270,23 +270,11 @@ def test_an_estimate_that_tells_nothing_is_drawn_without_what_it_would_explain()
     assert ScoresDisplay.from_estimate(replace(found, negative_ratio=1.0, status="ok")).explained is not None
 
 
-def test_a_series_shows_the_truth_where_it_is_known(estimate):
-    low = estimate.interval.low
-    display = SeriesDisplay.from_estimates(
-        {"a": estimate, "b": estimate, "c": estimate}, truth={"b": low, "a": 0.99 * low}
-    ).plot()
-    (drawn,) = [line for line in display.ax_.lines if line.get_label() == "truth"]
-    np.testing.assert_array_equal(drawn.get_ydata(), [0.99 * low, low, np.nan])
-    assert display.description.endswith("1 of 2 intervals contain the truth.")
-    assert repr(display) == "<SeriesDisplay: The targets side by side>"
-    with pytest.raises(InputError, match=r"'d'"):
-        SeriesDisplay.from_estimates({"a": estimate}, truth={"d": 0.5})
-
-
 def test_a_series_says_its_numbers_and_stays_in_its_order(estimate):
     second = replace(estimate, value=0.25, interval=None)
     display = SeriesDisplay.from_estimates({"b": estimate, "a": second}).plot()
     assert display.names == ("b", "a") and not display.is_dated
+    assert repr(display) == "<SeriesDisplay: The targets side by side>"
     low, high = estimate.interval.low, estimate.interval.high
     assert f"b {estimate.value:.3f} ({low:.3f} to {high:.3f}), a 0.250. They lie between" in display.description
     assert [line.get_segments()[0][:, 1].tolist() for line in display.ax_.collections] == [[low, high]]
