@@ -398,6 +398,13 @@ def test_tests_of_a_diagnosis_reject_what_is_true_one_time_in_twenty(test):
         assert 0.035 <= share.mean() <= 0.06 and share.max() <= 0.05 + 0.029
 
 
+def test_with_few_distinct_rows_label_shift_is_rejected_one_time_in_twenty():
+    """Each line is 2000 draws, of which three standard errors are 1.5%."""
+    lines = TRIALS["few_values_level"].lines(RESULTS)
+    assert len(lines) == 8 and all(line["repetitions"] == 2000 for line in lines)
+    assert all(0.03 <= line["rejected"] <= 0.07 for line in lines)
+
+
 def test_moved_positives_are_seen_at_half_a_standard_deviation():
     lines = [x for x in TRIALS["power"].lines(RESULTS) if x["rows"] == 2000 and x["violation"] == 0.5]
     assert min(line["label_shift"] for line in lines) >= 0.8

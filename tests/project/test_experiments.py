@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,8 @@ sys.path.insert(0, str(ROOT))
 from experiments import image_features, keel, sampling
 from experiments.__main__ import RESULTS, main
 from experiments.accuracy import accuracy, answer
+from experiments.counted_test import counted_p_value
+from experiments.diagnosis_tests import FittedDiagnosis
 from experiments.document_tables import table_names, table_texts
 from experiments.efficiency_limit import efficiency_limit
 from experiments.error_tables import published, summary
@@ -36,6 +39,7 @@ from experiments.runner import run, run_unit
 from experiments.sampling import Source, Target, draw
 from experiments.store import Store, read_lines
 from experiments.studies import STUDIES, TRIALS
+from experiments.studies.few_values import draw_samples
 from experiments.study import Trial
 from experiments.verify import Difference, verify
 
@@ -44,6 +48,18 @@ def without_clock(path):
     """Lines as a sorted list, without what differs between two runs of the same work."""
     lines = [{k: v for k, v in line.items() if k != "seconds"} for line in read_lines(path)]
     return sorted(json.dumps(line, sort_keys=True) for line in lines)
+
+
+def test_the_label_shift_test_from_counts_is_that_from_rows():
+    from_counts, from_rows = [], []
+    for table, seed in product(("2 binary", "ordinal and binary"), range(4)):
+        P, U, T = draw_samples(table, 1000, seed)
+        y = np.repeat([1, 0], [len(P), len(U)])
+        fitted = FittedDiagnosis.fit(np.concatenate([P, U]), y, np.arange(len(y)), 0)
+        from_rows.append(fitted.tests(T, 0)[1].p_value)
+        from_counts.append(counted_p_value((P, U, T), np.random.default_rng(0), 999))
+    assert np.ptp(from_rows) > 0.5
+    np.testing.assert_allclose(from_counts, from_rows, atol=0.12)  # of 199 resamples, three standard errors are 0.11
 
 
 def test_grids_are_the_papers():
@@ -254,7 +270,7 @@ def test_a_small_part_of_each_trial_makes_its_lines_and_table(name, tmp_path, ca
 
 
 def test_grids_of_trials_have_a_key_for_each_line_and_their_lines_are_all_there():
-    assert len(TRIALS) == 33
+    assert len(TRIALS) == 34
     for trial in TRIALS.values():
         keys = [trial.key(entry) for entry in trial.grid]
         assert len(set(keys)) == len(keys) == len(trial.lines(RESULTS))
