@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STUDY := $(BIN)/python -m experiments
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+# Bytecode is cached even where the environment turns that off: tests start many processes, and each would compile src again
+# and rewrite the tests' assertions. worksteal balances the two processes; tests of one file mostly stay together, so that
+# they share its fixtures.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-slow check format oldest release-check bench peers study docs docs-tables clean
@@ -16,8 +19,7 @@ test: .venv/test
 
 # All other tests: simulations, public functions, command line, app, report, docs, studies
 test-slow: .venv/test
-	$(PYTEST) -m slow tests/unit
-	$(PYTEST) tests/statistical tests/integration tests/project docs
+	$(PYTEST) -m "slow or not unit" tests/statistical tests/unit tests/integration tests/project docs
 
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -32,7 +34,7 @@ format: .venv/dev
 # The suite, but for slow tests, on the oldest releases that pyproject.toml allows; torch's 2.2 is left out, since it brings
 # gigabytes of CUDA packages.
 oldest: .venv-oldest/suite
-	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest --numprocesses 2 --dist loadfile -m "not slow"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest --numprocesses 2 --dist worksteal -m "not slow"
 
 .venv-oldest/suite: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv --clear .venv-oldest

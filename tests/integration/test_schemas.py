@@ -1,10 +1,10 @@
 """What commands print as JSON, and the exit codes they end with: as the schemas and the help say."""
 
-import copy
 import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import fields
 
 import numpy as np
@@ -56,14 +56,22 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def printed():
+    """What the commands below printed, so that each is run once."""
+    return {}
+
+
 @pytest.fixture
-def run(folder, monkeypatch, capsys):
+def run(folder, printed, monkeypatch, capsys):
     """A command, run in the folder of the tables; what it printed as JSON."""
 
     def _run(words):
-        monkeypatch.chdir(folder)
-        assert main(words.split()) == 0, capsys.readouterr().err
-        return json.loads(capsys.readouterr().out)
+        if words not in printed:
+            monkeypatch.chdir(folder)
+            assert main(words.split()) == 0, capsys.readouterr().err
+            printed[words] = capsys.readouterr().out
+        return json.loads(printed[words])
 
     return _run
 
@@ -147,9 +155,10 @@ def test_sketches_and_estimates_from_them_print_as_their_schemas_say(run):
 
 
 def places(output, path=()):
-    """Paths of all that a JSON value holds; of a list, in its first item alone."""
-    items = output.items() if isinstance(output, dict) else enumerate(output[:1]) if isinstance(output, list) else ()
-    for key, value in items:
+    """Paths of all that a JSON value holds; of a list and of what users named, in the first item alone."""
+    items = [*output.items()] if isinstance(output, dict) else [*enumerate(output)] if isinstance(output, list) else []
+    alike = isinstance(output, list) or is_named_by_users((*path, ""))
+    for key, value in items[:1] if alike else items:
         yield (*path, key)
         yield from places(value, (*path, key))
 
@@ -160,10 +169,15 @@ def at(output, path):
     return output
 
 
+@contextmanager
 def changed(output, path, change):
-    made = copy.deepcopy(output)
-    change(at(made, path[:-1]), path[-1])
-    return made
+    """The output with another object at a path, until the end of the block."""
+    inner, key = at(output, path[:-1]), path[-1]
+    before = dict(inner)
+    change(inner, key)
+    yield output
+    inner.clear()
+    inner.update(before)
 
 
 def is_named_by_users(path):
@@ -183,20 +197,19 @@ OPTIONAL = {
 def test_outputs_that_lack_a_key_have_one_more_or_a_wrong_type_are_refused(what, run):
     output, judge = run(COMMANDS[what]), validator(COMMANDS[what].split()[0])
     tried = {"lack": 0, "type": 0, "more": 0}
-    for path in places(output):
+    for path in [*places(output)]:
         if isinstance(path[-1], str) and not is_named_by_users(path):
             if path[-1] not in OPTIONAL.get(path[-2] if len(path) > 1 else "", ()):
-                lacking = changed(output, path, lambda inner, key: inner.pop(key))
-                assert not judge.is_valid(lacking), f"{path} may be missing"
+                with changed(output, path, lambda inner, key: inner.pop(key)) as lacking:
+                    assert not judge.is_valid(lacking), f"{path} may be missing"
                 tried["lack"] += 1
-            wrong = changed(output, path, lambda inner, key: inner.__setitem__(key, {"no": ["such"]}))
-            assert not judge.is_valid(wrong), f"{path} may be an object"
+            with changed(output, path, lambda inner, key: inner.__setitem__(key, {"no": ["such"]})) as wrong:
+                assert not judge.is_valid(wrong), f"{path} may be an object"
             tried["type"] += 1
     for path in [(), *places(output)]:
         if isinstance(at(output, path), dict) and not is_named_by_users((*path, "a stranger")):
-            more = copy.deepcopy(output)
-            at(more, path)["a stranger"] = 1
-            assert not judge.is_valid(more), f"{path} may hold a stranger"
+            with changed(output, (*path, "a stranger"), lambda inner, key: inner.__setitem__(key, 1)) as more:
+                assert not judge.is_valid(more), f"{path} may hold a stranger"
             tried["more"] += 1
     assert tried["lack"] >= 6 and tried["type"] >= 6 and tried["more"] >= 1
 

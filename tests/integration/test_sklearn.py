@@ -6,13 +6,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import priorshift as ps
 
-# as by default, but for the time that training takes
+# as by default, but for the time that training and cross-fitting take
 QUICK = dict(max_epochs=3, hidden=(10,), random_state=0)
+SCORES = dict(repeats=2, folds=2, random_state=0)
 TRAINED = (
     [
         ps.DRPU(**QUICK),
         ps.NNPUClassifier(**QUICK, folds=2),
-        ps.ShiftedClassifier(ps.NNPUClassifier(max_epochs=3, hidden=(10,), folds=2)),
+        ps.ShiftedClassifier(ps.NNPUClassifier(max_epochs=3, hidden=(10,), folds=2), ps.WitnessShift(**SCORES)),
     ]
     if find_spec("torch")
     else []
@@ -31,8 +32,8 @@ TRAINED = (
         ps.KM2(scenario="censoring", standardize=True),
         ps.KM2LS(),
         ps.DRPU(model=LogisticRegression(), random_state=0),
-        ps.MixturePrior(random_state=0),
-        ps.WitnessShift(random_state=0),
+        ps.MixturePrior(**SCORES),
+        ps.WitnessShift(**SCORES),
         ps.ShiftedClassifier(LogisticRegression(), random_state=0),
         *TRAINED,
     ]

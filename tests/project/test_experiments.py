@@ -230,7 +230,16 @@ def one_torch_thread():
         torch.set_num_threads(threads)
 
 
+@pytest.fixture
+def short_training(monkeypatch):
+    """Networks are trained for three epochs: these tests look at no error."""
+    for estimator in (ps.DRPU, ps.NNPUClassifier):
+        settings = {**estimator.__init__.__kwdefaults__, "max_epochs": 3}
+        monkeypatch.setattr(estimator.__init__, "__kwdefaults__", settings)
+
+
 @pytest.mark.filterwarnings("ignore")  # matplotlib's boxes in other releases
+@pytest.mark.usefixtures("short_training")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name == "synthetic" else name for name in EXPERIMENTS]
 )
@@ -250,6 +259,7 @@ def test_smoke(name, tmp_path, capsys):
         assert Path(path).stat().st_size > 5000
 
 
+@pytest.mark.usefixtures("short_training")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name == "classifier" else name for name in TRIALS]
 )

@@ -108,8 +108,8 @@ def test_the_source_prior_comes_from_whoever_knows_it():
 
 def test_nnpu_is_taken_as_a_pu_classifier():
     pytest.importorskip("torch")
-    s = ps.simulate.gaussian(0.2, 0.8, 1000, 2000, random_state=0)
-    nnpu = ps.NNPUClassifier(0.25, hidden=(), folds=2, random_state=0)
+    s = ps.simulate.gaussian(0.2, 0.8, 500, 2000, random_state=0)
+    nnpu = ps.NNPUClassifier(0.25, hidden=(), folds=2, max_epochs=40, random_state=0)
     shifted = ps.ShiftedClassifier(nnpu, ps.TCPU(0.2)).fit(s.X, s.y, shared=s.ids)
     assert shifted.source_prior_ == 0.25  # what its probabilities were calibrated to
     plain = nnpu.fit(s.X, s.y, shared=s.ids).predict_proba(s.target)

@@ -194,10 +194,9 @@ def test_a_separation_that_may_be_zero_takes_the_lower_end_to_zero():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_very_narrow_distribution_is_a_known_prior(seed):
     """And so are the convention for estimates beyond [0, 1] and the curve where Fieller's set is unbounded."""
-    made = random_embeddings(seed)
-    for pi in (0.1, 0.5):
-        narrow = DistributionPrior(stats.beta(1e12 * pi, 1e12 * (1 - pi))).interval(intervals.curve(made), 0.95)
-        assert narrow == pytest.approx(ends(intervals.delta(made, pi, 0.95)[0]), abs=1e-5)
+    made, pi = random_embeddings(seed), (0.1, 0.5)[seed % 2]
+    narrow = DistributionPrior(stats.beta(1e12 * pi, 1e12 * (1 - pi))).interval(intervals.curve(made), 0.95)
+    assert narrow == pytest.approx(ends(intervals.delta(made, pi, 0.95)[0]), abs=1e-5)
 
 
 def test_a_distribution_widens_the_interval_and_the_standard_error_and_says_so():
