@@ -27,8 +27,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 import priorshift as ps
+from priorshift.hull.gram_matrix import gram_matrix
 from priorshift.hull.hull import Hull
-from priorshift.hull.points import gram_matrix
 
 SIZES = {500: (3, 9), 1000: (2, 9), 2000: (1, 9)}  # rows: problems, rounds of ours for each
 LARGE = (

@@ -209,7 +209,7 @@ class Parts(Part):
         """Yield the parts as tables on this machine, one after the other, without the rows to `skip`."""
         for outcome in self.map(read_chunk, self.selection):
             (table,) = compute([outcome], self.client)
-            if table is not None and not skip.skips(len(table)):
+            if table is not None and not skip.consume(len(table)):
                 yield skip.rest_of(table)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> tuple[Table | None, int]:

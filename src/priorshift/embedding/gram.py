@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from priorshift.arrays import Floats
 from priorshift.embedding import P, T, U
-from priorshift.embedding.cuda import Device, gpu_kernel_sums, gpu_weighted_kernel_sums
+from priorshift.embedding.gpu_sums import Device, gpu_kernel_sums, gpu_weighted_kernel_sums
 from priorshift.embedding.random_features import RandomFeatures, bootstrap_means, feature_mean, feature_values
 from priorshift.embedding.samples import EmbeddedSample, SelfPairs, draw_counts, draw_pairs, self_pairs, sum_over_rows
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from priorshift import threads
 from priorshift.arrays import Floats, Mask
-from priorshift.embedding.cuda import import_cuda
+from priorshift.embedding.gpu_sums import import_cuda
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_count
 from priorshift.io.scaling import Rows

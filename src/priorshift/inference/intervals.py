@@ -59,9 +59,9 @@ def standard_error(embeddings: Embeddings, source_prior: float) -> float:
     return sqrt(max(var_M - 2 * negatives * cov_MD + negatives**2 * var_D, 0.0)) / abs(D)
 
 
-def ratio(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
-    """Compute the standard error √Var(N − RD)/D of R, and Fieller's interval, whose upper end can be infinite."""
-    # with π = 0, (1−π)R is R itself
+def ratio_error_and_interval(embeddings: Embeddings, confidence: float) -> tuple[float, Interval]:
+    """Compute the standard error √Var(N − RD)/D of R, and Fieller's interval, up to infinity if D may be 0."""
+    # 1 − π′ = (1−π)R, so that at π = 0 the formulas for 1 − π′ are those for R
     low, high, _ = _fieller(embeddings, source_prior=0.0, confidence=confidence, largest=_ANY_RATIO)
     interval = Interval(low, high if high < _ANY_RATIO else float("inf"), confidence, "delta")
     return standard_error(embeddings, source_prior=0.0), interval

@@ -43,8 +43,8 @@ class Skip:
 
     rows: int = 0  # still to be skipped
 
-    def skips(self, rows: int) -> bool:
-        """If all of the next `rows` rows are to be skipped, count them as skipped and return True."""
+    def consume(self, rows: int) -> bool:
+        """Count the next `rows` rows as skipped if all of them are to be skipped; return whether."""
         if self.rows < rows:
             return False
         self.rows -= rows
@@ -93,13 +93,13 @@ class TablePart(Part):
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
         """Yield slices of the table, without the rows to be skipped."""
-        if skip.skips(self.rows):
+        if skip.consume(self.rows):
             return
         width = self.source.width if isinstance(self.source, Table) else self.source.shape[1]
         chunk_rows = self.selection.chunk_rows(width)
         for begin in range(0, self.rows, chunk_rows):
             end = min(begin + chunk_rows, self.rows)
-            if not skip.skips(end - begin):
+            if not skip.consume(end - begin):
                 yield skip.rest_of(self._read(slice(begin, end), _chunk_name(self.name, begin)))
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:
@@ -182,7 +182,7 @@ class TextPart(Part):
         rows_before = 0
         for lines, layout in self._blocks():
             rows = len(_records(lines, layout)) if skip.rows else 0  # counted in advance only while skipping
-            if not rows or not skip.skips(rows):
+            if not rows or not skip.consume(rows):
                 table = self._read("".join(lines), layout, _chunk_name(self.name, rows_before))
                 rows = len(table)
                 yield skip.rest_of(table)
@@ -274,14 +274,14 @@ class ParquetPart(Part):
         return sum(group_rows)
 
     def chunks(self, skip: Skip) -> Iterator[Table]:
-        """Yield the rows in chunks; row groups that are to be skipped are not read."""
+        """Yield the rows in chunks, except those that `skip` counts down; row groups that are skipped are not read."""
         _, group_rows = self._columns_and_groups
-        first_group = rows_before = 0
-        while first_group < len(group_rows) and skip.skips(group_rows[first_group]):
+        first_group = rows_before = 0  # whole row groups at the start are skipped first, then whole frames
+        while first_group < len(group_rows) and skip.consume(group_rows[first_group]):
             rows_before += group_rows[first_group]
             first_group += 1
         for frame in self._frames(range(first_group, len(group_rows))):
-            if not skip.skips(len(frame)):
+            if not skip.consume(len(frame)):
                 yield skip.rest_of(self._read(frame, _chunk_name(self.name, rows_before)))
             rows_before += len(frame)
 
@@ -336,7 +336,7 @@ class StreamPart(Part):
             tables = chain(self._drawn, self._rest)
             self._drawn, self._is_read = [], True
         for table in tables:
-            if not skip.skips(len(table)):
+            if not skip.consume(len(table)):
                 yield skip.rest_of(table)
 
     def draw(self, count: int, rng: np.random.Generator, spread: int) -> Drawn:

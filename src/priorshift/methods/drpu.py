@@ -291,10 +291,12 @@ def lsif(alpha: float) -> Risk:
     """
 
     def risk(positive: Any, unlabeled: Any) -> tuple[Any, Any]:
-        """Compute the positive and the negative risk from outputs at positive and at unlabelled rows."""
+        """Compute the two parts of ½E_U[r²] − E_P[r] from outputs at positive and at unlabelled rows."""
         r_P, r_U = positive.sigmoid() / alpha, unlabeled.sigmoid() / alpha
-        correction = alpha / 2 * (r_P**2).mean()  # ½αE_P[r²], added to one part and subtracted from the other
-        return correction - r_P.mean(), (r_U**2).mean() / 2 - correction
+        moved = alpha / 2 * (r_P**2).mean()  # ½αE_P[r²], moved from the negative to the positive risk
+        positive_risk = moved - r_P.mean()
+        negative_risk = (r_U**2).mean() / 2 - moved
+        return positive_risk, negative_risk
 
     return risk
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from priorshift.arrays import Index
 from priorshift.base import PUEstimator
-from priorshift.embedding.cuda import Device, choose_device
+from priorshift.embedding.gpu_sums import Device, choose_device
 from priorshift.embedding.gram import Embeddings, SourceEmbedding, ratio, separation
 from priorshift.embedding.random_features import RandomFeatures, check_features, uses_random_features
 from priorshift.embedding.samples import BandwidthCurve, choose_bandwidth
@@ -41,7 +41,7 @@ class KernelFit:
 
     @classmethod
     def from_source(cls, settings: Any, source: Source, rng: np.random.Generator, *, exact: bool = False) -> KernelFit:
-        """Choose the kernel and compute the kernel sums among source rows.
+        """Choose kernel, device, bandwidth and, for many rows, random features; compute kernel sums among source rows.
 
         `settings` is an estimator with KernelRatio's parameters; `exact` rules out random features under "auto".
         """
@@ -58,17 +58,17 @@ class KernelFit:
             kernel = replace(kernel, bandwidth=bandwidths.chosen)
             embedding = replace(embedding, kernel=kernel)
         # a callable device computes sums over all pairs, and few pairs are fast without features
-        exact = exact or settings.pairs is not None or callable(device)
-        draws_features = uses_random_features(settings.embedding, kernel, rows, str(device), exact=exact)
+        needs_pairs = exact or settings.pairs is not None or callable(device)
+        draws_features = uses_random_features(settings.embedding, kernel, rows, str(device), exact=needs_pairs)
         if draws_features and not isinstance(kernel, RandomFeatures):
             used = source.scaling.factor != 0  # constant columns have the factor 0
-            # without a random_state the features are always the same, since nothing else is random in an estimate
+            # without a random_state the features are always the same, so that the estimate is too
             feature_rng = np.random.default_rng(0) if settings.random_state is None else rng
             features = RandomFeatures.draw(kernel, int(used.sum()), settings.features, feature_rng)
             embedding = replace(embedding, kernel=features.with_unused_columns(used))
         if settings.pairs is None:
             embedding.source_sums  # noqa: B018 (computed now, kept for every target)
-        # decided at fit, so that `estimate` gives the same answer each time; a Generator continues
+        # of subsampled pairs and the bootstrap; chosen at fit, so that `estimate` gives the same answer each time
         seed = int(rng.integers(2**62)) if settings.random_state is None else settings.random_state
         return cls(embedding, bandwidths, rule, seed)
 
@@ -97,7 +97,7 @@ def ratio_from_embeddings(embeddings: Embeddings, confidence: float) -> Negative
     D, nan = float(separation(embeddings.gram)), float("nan")
     if not is_separated(embeddings):  # every ratio is possible
         return NegativeRatio(nan, nan, Interval(0.0, np.inf, confidence, "none"), D, embeddings.sizes)
-    error, interval = intervals.ratio(embeddings, confidence)
+    error, interval = intervals.ratio_error_and_interval(embeddings, confidence)
     return NegativeRatio(ratio(embeddings.gram), error, interval, D, embeddings.sizes)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from priorshift.arrays import Floats
 from priorshift.base import TargetPriorEstimator
-from priorshift.embedding.cuda import Device
+from priorshift.embedding.gpu_sums import Device
 from priorshift.embedding.gram import Embeddings, SourceEmbedding, objective, ratio, separation, target_prior
 from priorshift.embedding.random_features import kernel_details
 from priorshift.errors import InputError, OutOfRangeWarning

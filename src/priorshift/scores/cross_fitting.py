@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.arrays import Floats, Index
-from priorshift.embedding.cuda import import_cuda, resolve_device
+from priorshift.embedding.gpu_sums import import_cuda, resolve_device
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_estimator, seeded
 from priorshift.problem import Source

@@ -20,8 +20,15 @@ from priorshift import threads
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator
 from priorshift.errors import ApproximationWarning, FewPositivesWarning, InputError, WeakSeparationWarning
+from priorshift.hull.gram_matrix import (
+    RIDGE,
+    HullSample,
+    RowInfluence,
+    build_hull,
+    group_similar_rows,
+    search_bandwidth,
+)
 from priorshift.hull.hull import Hull, NearestPoint
-from priorshift.hull.points import RIDGE, HullSample, RowInfluence, build_hull, group_similar_rows, search_bandwidth
 from priorshift.io.parameters import check_bandwidth
 from priorshift.io.sample_size import effective_size
 from priorshift.problem import Source

@@ -317,7 +317,7 @@ def test_interval_of_the_ratio_is_a_test_inverted(confidence):
 def test_a_separation_that_may_be_zero_allows_any_ratio():
     parts = np.zeros((1, 3, 3, 3, 3))
     parts[0, 0, 0, 0, 0] = 10.0  # ⟨μ_P, μ_P⟩, and with it the separation, is hardly known
-    _, interval = intervals.ratio(embeddings(line(), parts=parts), 0.95)
+    _, interval = intervals.ratio_error_and_interval(embeddings(line(), parts=parts), 0.95)
     assert (interval.low, interval.high) == (0, np.inf)
     rng = np.random.default_rng(1)
     P, U, T = rng.normal(size=(20, 3)) + 0.2, rng.normal(size=(60, 3)), rng.normal(size=(60, 3))

@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_breast_cancer
 
 import priorshift as ps
+from priorshift.hull.gram_matrix import gram_matrix, mean_products, median_distance, search_bandwidth
 from priorshift.hull.hull import FaceSolver, Hull
-from priorshift.hull.points import gram_matrix, mean_products, median_distance, search_bandwidth
 
 
 def hull(P, U, width=None):

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import priorshift as ps
 from priorshift.errors import ApproximationWarning
-from priorshift.hull.points import HullSample, build_hull, group_similar_rows
+from priorshift.hull.gram_matrix import HullSample, build_hull, group_similar_rows
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_groups_are_of_one_kind_and_of_equal_size_and_in_order_of_likeness():
 
 
 def test_kernel_means_are_those_of_the_whole_matrix(monkeypatch):
-    monkeypatch.setattr("priorshift.hull.points._ROWS", 40)
+    monkeypatch.setattr("priorshift.hull.gram_matrix._ROWS", 40)
     rng = np.random.default_rng(1)
     X, p, u, group = sorted_groups(rng.normal(size=(300, 3)), np.arange(300) < 90, 50, rng)
     K = np.exp(-cdist(X, X, "sqeuclidean") / 2 / 1.7**2)

@@ -189,7 +189,7 @@ def test_scores_of_torch_are_those_of_numpy(monkeypatch):
 
 def test_which_device_scores(monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr("priorshift.embedding.cuda.version", lambda name: "2.13.0")  # as if built for GPUs
+    monkeypatch.setattr("priorshift.embedding.gpu_sums.version", lambda name: "2.13.0")  # as if built for GPUs
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_score_device("auto", 10**6) == "cuda" and choose_score_device("auto", 1000) == "cpu"
     assert choose_score_device("cuda:1", 10) == "cuda:1" and choose_score_device("cpu", 10**9) == "cpu"

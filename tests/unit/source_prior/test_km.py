@@ -23,8 +23,8 @@ def test_well_separated_classes_give_the_true_share():
 
 def test_prior_is_that_of_a_tight_solve(sample):
     """Everything at a tolerance of 1e-10, through the public pieces."""
+    from priorshift.hull.gram_matrix import gram_matrix
     from priorshift.hull.hull import Hull
-    from priorshift.hull.points import gram_matrix
 
     km2 = ps.KM2(standardize=False).fit(sample.X, sample.y)
     positive = sample.y == 1

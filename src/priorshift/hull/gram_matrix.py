@@ -208,7 +208,7 @@ class KernelBlocks:
         scaled = rows * (np.sqrt(_LOG2_E) / bandwidth)
         half_norms = np.einsum("ij,ij->i", scaled, scaled) / 2
         # far from the origin the sum loses digits, so the kernel computes its blocks itself
-        self.factors = None if half_norms.max() > _FAR else _with_norms(scaled, scaled, -half_norms)
+        self.factors = None if half_norms.max() > _FAR else _factor_pairwise(scaled, scaled, -half_norms)
 
     def fill(self, rows: slice, columns: slice, block: Floats) -> Floats:
         """Fill `block` with k(x, y) for the rows x numbered by `rows` and y numbered by `columns`, and return it."""
@@ -235,13 +235,13 @@ def gram_matrix(rows: Floats, bandwidth: float) -> Floats:
     return K
 
 
-def _with_norms(X: Floats, Y: Floats, norms: Floats) -> tuple[Floats, Floats]:
-    """Return matrices A and B for which AB has the entries x·y + norm(x) + norm(y), for rows x of X and y of Y.
+def _factor_pairwise(X: Floats, Y: Floats, offsets: Floats) -> tuple[Floats, Floats]:
+    """Return A and B with (AB)_ij = X_i·Y_j + offsets_i + offsets_j, such as all squared distances.
 
-    X and Y have equally many rows; `norms` are those of the rows of X, and of the rows of Y.
+    Row i of X and row i of Y belong to the same data row, which has one offset.
     """
-    ones = np.ones(len(norms))
-    return np.column_stack([X, norms, ones]), np.asfortranarray(np.column_stack([Y, ones, norms])).T
+    ones = np.ones(len(offsets))
+    return np.column_stack([X, offsets, ones]), np.asfortranarray(np.column_stack([Y, ones, offsets])).T
 
 
 def search_bandwidth(rows: Floats, p: Floats, u: Floats, *, unbiased: bool = False) -> float:
@@ -333,7 +333,7 @@ def _squared_distances(rows: Floats) -> Iterator[tuple[slice, slice, NDArray[np.
     """
     norms = np.einsum("ij,ij->i", rows, rows)
     typical = float(np.median(pdist(_evenly_spaced(rows, _TYPICAL_ROWS), "sqeuclidean")))
-    left, right = _with_norms(-2 * rows, rows, norms)
+    left, right = _factor_pairwise(-2 * rows, rows, norms)
     n, is_far = len(rows), norms.max() > _DIGITS * typical  # far from the origin, ‖x‖² + ‖y‖² − 2x·y loses digits
     for first in range(0, n, _BLOCK):
         block = slice(first, min(first + _BLOCK, n))

@@ -9,7 +9,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.embedding import cuda as devices
-from priorshift.embedding.cuda import choose_device, gpu_kernel_sums, gpu_weighted_kernel_sums
+from priorshift.embedding.gpu_sums import choose_device, gpu_kernel_sums, gpu_weighted_kernel_sums
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError
 from priorshift.io.scaling import Rows
@@ -46,7 +46,7 @@ def test_tiles_are_those_of_the_cpu(kernel, weighted):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_of_replicates_are_those_of_the_cpu(kernel, weighted, device, monkeypatch):
-    monkeypatch.setattr("priorshift.embedding.cuda._TILE_VALUES", 100**2)  # several tiles
+    monkeypatch.setattr("priorshift.embedding.gpu_sums._TILE_VALUES", 100**2)  # several tiles
     rng = np.random.default_rng(0)
     X, Y = rows(300, 4, rng), rows(170, 4, rng, 0.5)
     W, V = rng.poisson(1, (300, 7)).astype(np.uint8), rng.poisson(1, (170, 7)).astype(np.uint8)
