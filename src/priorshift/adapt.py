@@ -187,7 +187,7 @@ class Decisions:
     is_positive : ndarray of bool
         Whether each row is decided positive.
     threshold : float
-        Smallest posterior P′(Y=1|x) that is decided positive.
+        All rows with a larger posterior P′(Y=1|x) are decided positive, and none with a smaller one.
     true_positives : float
         Expected number of positives among the rows decided positive.
     precision, recall : float
@@ -220,22 +220,23 @@ class Decisions:
 
     def __str__(self) -> str:
         count, rows = int(self.is_positive.sum()), len(self.is_positive)
-        text = f"decided positive: {count} of {rows} rows, those with a posterior of {self.threshold:.3g} or more"
         if not count:
-            return f"decided positive: none of {rows} rows; no posterior reaches {self.threshold:.3g}"
+            return f"decided positive: none of {rows} rows; no posterior exceeds {self.threshold:.3g}"
+        which = f"those with the largest posteriors, down to {self.threshold:.3g}"
         low, high = self.true_positives_interval.low, self.true_positives_interval.high
         parts = [f"about {self.true_positives:.0f} of them are positive ({low:.0f} to {high:.0f})"]
         for name in ("precision", "recall"):
             value, interval = getattr(self, name), getattr(self, f"{name}_interval")
             if np.isfinite(value):
                 parts.append(f"{name} {value:.2f} ({interval.low:.2f} to {interval.high:.2f})")
-        return f"{text}: {', '.join(parts)}"
+        return f"decided positive: {count} of {rows} rows, {which}: {', '.join(parts)}"
 
 
 def decide(
     posterior: Floats,
     range_of_posterior: tuple[Floats, Floats],
     confidence: float,
+    scores: Floats | None = None,
     *,
     cost_ratio: float | None = None,
     top: int | None = None,
@@ -244,16 +245,17 @@ def decide(
 ) -> Decisions:
     """Decide on rows by their posteriors, with at most one of the four rules; the default is a cost ratio of 1.
 
-    `range_of_posterior` are the posteriors at the two ends of the target prior's interval.
+    `range_of_posterior` are the posteriors at the two ends of the target prior's interval. Rows with equal posteriors
+    are ordered by their `scores`, if there are any.
     """
     check_rule(cost_ratio=cost_ratio, top=top, precision=precision, recall=recall)
-    order = np.argsort(-posterior, kind="stable")
+    order = np.lexsort((-posterior if scores is None else -scores, -posterior))
     expected = np.cumsum(posterior[order])  # positives among the first rows
     count = len(posterior)
     if top is not None:
         count = min(int(top), len(posterior))
     elif precision is not None:  # the mean of the largest posteriors decreases with their number
-        count = int((expected / np.arange(1, len(posterior) + 1) >= precision).sum())
+        count = int((expected / np.arange(1, len(posterior) + 1) >= precision * (1 - 1e-12)).sum())
     elif recall is not None:
         wanted = recall * expected[-1]
         count = int(np.searchsorted(expected, wanted * (1 - 1e-12))) + 1
@@ -284,13 +286,15 @@ def _expect(
         # d(found/total) = ((1 − share)·d(found) − share·d(left))/total
         share_error = np.hypot((1 - share) * np.sqrt(variance), share * np.sqrt(variance_left)) / max(total, 1e-300)
         value = np.array([found, found / count if count else float("nan"), share])
-        error = z * np.array([np.sqrt(variance), np.sqrt(variance) / max(count, 1), share_error])
-        most = np.array([count, 1.0, 1.0])
+        count_error = z * np.sqrt(variance) + 0.5 * (variance > 0)  # numbers of rows are whole
+        error, most = np.array([count_error, count_error / max(count, 1), z * share_error]), np.array([count, 1.0, 1.0])
+        low, high = np.clip(value - error, 0.0, most), np.clip(value + error, 0.0, most)
+        if total == 0:  # next to a prior of 0, the recall of a handful of positives can be anything
+            low[2], high[2] = 0.0, 1.0
         values.append(value)
-        lows.append(np.clip(value - error, 0.0, most))
-        highs.append(np.clip(value + error, 0.0, most))
-    # fmin and fmax skip the recall at a prior of 0, where there is no positive to find
-    ends = zip(np.fmin.reduce(lows).tolist(), np.fmax.reduce(highs).tolist(), strict=True)
+        lows.append(low)
+        highs.append(high)
+    ends = zip(np.min(lows, axis=0).tolist(), np.max(highs, axis=0).tolist(), strict=True)
     intervals = [Interval(low, high, confidence, "posterior") for low, high in ends]
     return Decisions(is_positive, threshold, *values[0].tolist(), *intervals)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
@@ -40,6 +40,7 @@ from priorshift.source_prior.km import KM2
 from priorshift.warning_records import suppress_warnings, warn
 
 _TINY = 1e-15  # probabilities are clipped to [_TINY, 1 − _TINY]
+_CONFIDENCE = 0.95  # of what is expected of decisions, where the target prior has no interval
 _MAX_ERRORS = 30.0  # standard errors outside [0, 1] beyond which a truncated normal is only rounding error
 
 
@@ -80,8 +81,8 @@ class ShiftedClassifier(PUClassifier):
     estimate_ : PriorEstimate or None
         Estimate of the last target.
     target_prior_ : float
-        π′; π before `adapt`. Where the estimate lies at an end of [0, 1], it is moved inside according to its error,
-        with a warning.
+        π′; π before `adapt`. The mean of all possible target priors (``estimate_.details["mean"]``) where the prior
+        estimator gives one; otherwise the estimate, moved inside where it is 0 or 1, with a warning.
     threshold_ : float
         Threshold of the source posterior.
     classes_, n_features_in_, feature_names_in_
@@ -293,15 +294,26 @@ class ShiftedClassifier(PUClassifier):
         >>> int(found.is_positive.sum()), int(s.target_labels[found.is_positive].sum()) in found.true_positives_interval
         (100, True)
         """
-        source_posterior = self._source_posterior(X)
-        interval = self.estimate_.interval if self.estimate_ is not None else None
-        priors = (self.target_prior_,) * 2 if interval is None else (interval.low, interval.high)
-        posterior, low, high = (
-            shifted_posterior(source_posterior, self.source_prior_, prior) for prior in (self.target_prior_, *priors)
+        scores = self._scores(X)
+        low, high, confidence = self._target_prior_range()
+        posterior, at_low, at_high = (
+            shifted_posterior(expit(self.calibration_(scores)), self.source_prior_, prior)
+            for prior in (self.target_prior_, low, high)
         )
-        confidence = 0.95 if interval is None else interval.confidence
         rule = {"cost_ratio": cost_ratio, "top": top, "precision": precision, "recall": recall}
-        return decide(posterior, (low, high), confidence, **rule)  # type: ignore[arg-type]
+        return decide(posterior, (at_low, at_high), confidence, scores, **rule)  # type: ignore[arg-type]
+
+    def _target_prior_range(self) -> tuple[float, float, float]:
+        """Return the ends of the target prior's interval and its confidence; a given prior is known exactly."""
+        prior, estimate = self.target_prior_, self.estimate_
+        if estimate is None:
+            return prior, prior, _CONFIDENCE
+        if estimate.interval is not None:
+            return estimate.interval.low, estimate.interval.high, estimate.interval.confidence
+        error = float(ndtri((1 + _CONFIDENCE) / 2)) * getattr(estimate, "standard_error", np.nan)
+        if not np.isfinite(error):  # nothing is known of the error of the estimate
+            return 0.0, 1.0, _CONFIDENCE
+        return max(prior - error, 0.0), min(prior + error, 1.0), _CONFIDENCE
 
     def metrics(self, X_positive: Any, X_target: Any) -> TargetMetrics:
         """Compute metrics of the decisions in the target, without its labels.
@@ -322,8 +334,11 @@ class ShiftedClassifier(PUClassifier):
 
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
         """Return the calibrated source posterior P(Y=1|x) of each row of X, as a user passes it."""
-        rows = self._read_rows(X).table.values[:, self._column_order]
-        return np.asarray(expit(self.calibration_(_log_odds(self.classifier_, rows))))
+        return np.asarray(expit(self.calibration_(self._scores(X))))
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Return the classifier's score of each row of X, as a user passes it."""
+        return _log_odds(self.classifier_, self._read_rows(X).table.values[:, self._column_order])
 
     def _match_columns(self, table: Table) -> NDArray[np.intp]:
         """Return the positions in the source table of the columns of the fitted classifier, in the order that it uses.
@@ -389,7 +404,8 @@ def _move_inside(estimate: Any, rows: int) -> float:
     value = float(estimate.value)
     if not np.isfinite(value):
         raise InputError("the target prior cannot be estimated from these data; pass a known prior to adapt_to.")
-    mean = float(getattr(estimate, "details", {}).get("mean", value))
+    mean = getattr(estimate, "details", {}).get("mean")
+    mean = value if mean is None or not np.isfinite(mean) else float(mean)
     if 0 < mean < 1:
         return mean
     raw, error = float(getattr(estimate, "raw", value)), float(getattr(estimate, "standard_error", np.nan))

@@ -301,7 +301,7 @@ def test_adapt_writes_the_target_with_posterior_and_decision(files, sample, tmp_
     assert (decision == sample.target_labels).mean() > 0.75  # three features: 0.81 is the best possible
     assert main(command) == 0
     printed = capsys.readouterr().out
-    assert "those with a posterior of 0.5 or more: about" in printed and "written to" in printed
+    assert "those with the largest posteriors, down to 0.5: about" in printed and "written to" in printed
 
 
 def test_adapt_decides_by_a_rule_that_suits_rare_positives_for_each_month(files, sample, tmp_path, capsys):
@@ -336,6 +336,10 @@ def test_the_exit_code_can_follow_the_verdict(files, sample, tmp_path, capsys):
     assert main([*diagnose, "--fail-on", "no", "--json"]) == 3
     captured = capsys.readouterr()
     assert json.loads(captured.out)["verdict"]["answer"] == "no" and "--fail-on no" in captured.err
+    # a method without a status has no estimate where the value is missing
+    noise = write(tmp_path / "n.csv", np.random.default_rng(0).normal(size=(30, 3)), "abc")
+    nothing = ["--positive", noise, "--unlabeled", noise, "--target", noise, "--source-prior", "0.2"]
+    assert main(["estimate", *nothing, "--method", "tcpu", "--identical-rows", "--fail-on", "no"]) in (2, 3)
 
 
 @pytest.mark.parametrize("text", ["0.2", "0,2", "20%", "20 %", "20,0%"])

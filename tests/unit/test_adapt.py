@@ -135,9 +135,26 @@ def test_rules_that_cannot_be_used(rule, keyword):
         decide(np.array([0.1, 0.2]), (np.zeros(2), np.ones(2)), 0.95, **rule)
 
 
-def test_a_prior_of_zero_at_an_end_leaves_the_recall_of_the_others():
+def test_a_prior_of_zero_at_an_end_leaves_the_recall_open():
+    """Just above 0 the recall of a handful of positives can be anything, and so it is at 0."""
     p, _ = posteriors()
-    found = decide(p, (np.zeros_like(p), p), 0.95, top=200)
-    assert (
-        found.true_positives_interval.low == 0 < found.recall_interval.low < found.recall < found.recall_interval.high
-    )
+    for least in (0.0, 1e-9):
+        found = decide(p, (least * p, p), 0.95, top=200)
+        assert (found.recall_interval.low, found.recall_interval.high) == pytest.approx((0, 1), abs=1e-6)
+
+
+def test_counts_are_whole_in_the_interval_of_true_positives():
+    rng = np.random.default_rng(0)
+    for rows, share in ((1, 0.2), (5, 0.1), (20, 0.05)):
+        p = np.full(rows, share)
+        interval = decide(p, (p, p), 0.95, top=rows).true_positives_interval
+        covered = np.mean([interval.low <= rng.binomial(rows, share) <= interval.high for _ in range(1000)])
+        assert covered >= 0.93
+
+
+def test_equal_posteriors_are_ordered_by_score_and_rounding_loses_no_row():
+    p, scores = np.full(1000, 0.3), np.arange(1000.0)
+    assert decide(p, (p, p), 0.95, scores, top=3).is_positive[-3:].all()
+    for value in (0.1, 0.3, 0.7):
+        p = np.full(1000, value)
+        assert decide(p, (p, p), 0.95, precision=value).is_positive.all()

@@ -8,7 +8,7 @@ import pytest
 import priorshift as ps
 from priorshift.formatting import decimals
 from priorshift.inference.joint import JointRatios
-from priorshift.inference.prior_knowledge import PointPrior
+from priorshift.inference.prior_knowledge import PointPrior, RangePrior
 from priorshift.plots.targets import SeriesDisplay
 
 
@@ -149,3 +149,26 @@ def test_ratios_of_prevalences_cover():
         )  # fmt: skip
         covered += 3 in joint.prevalence_ratio(0, 1, 0.95)[1]
     assert 0.92 <= covered / 400 <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("pi", "priors", "known"),
+    [
+        (0.4, (0.02, 0.2), (0.2, 0.6)),
+        (0.4, (0.1, 0.2), (0.2, 0.6)),
+        (0.4, (0.2, 0.02), (0.3, 0.5)),
+        (0.2, (0.3, 0.5), None),
+    ],
+)
+def test_ratios_of_prevalences_cover_for_a_range_of_source_priors(pi, priors, known):
+    """Where a part of the range would make a prior negative, that part is impossible."""
+    rng, covered = np.random.default_rng(0), 0
+    knowledge = PointPrior(pi) if known is None else RangePrior(*known)
+    for _ in range(300):
+        R = (1 - np.array(priors)) / (1 - pi) + 0.02 * rng.normal(size=2)
+        joint = JointRatios(
+            R, 4e-4 * np.eye(2), np.full(2, 1e6), knowledge, knowledge.value, np.zeros(2), 0.0, np.full(2, 4e-4),
+            np.full(2, 1e6),
+        )  # fmt: skip
+        covered += priors[1] / priors[0] in joint.prevalence_ratio(0, 1, 0.95)[1]
+    assert covered / 300 >= 0.92

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 from priorshift.adapt import check_rule, shifted_threshold
 from priorshift.api import estimate_strata, estimate_target, estimate_targets
 from priorshift.cli import inputs, output
@@ -79,10 +81,15 @@ def run_report(args: argparse.Namespace) -> int:
     return _exit_code(args, result)
 
 
+def _status(estimate: PriorEstimate) -> str | None:
+    """Return the status of an estimate; methods that do not judge it have no estimate if the value is NaN."""
+    return "no estimate" if np.isnan(estimate.value) else estimate.status
+
+
 def _exit_code(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
     """Return 3 if the verdict, or without a diagnosis the status, of a target is as bad as --fail-on; otherwise 0."""
     results: list[Any] = list(result.values()) if isinstance(result, (PriorEstimates, Diagnoses)) else [result]
-    answers = [one.verdict.answer if isinstance(one, Diagnosis) else one.status for one in results]
+    answers = [one.verdict.answer if isinstance(one, Diagnosis) else _status(one) for one in results]
     failing = [answer for answer in answers if answer in _FAILING.get(args.fail_on, ())]
     if failing:
         output.print_note(
@@ -169,6 +176,9 @@ def run_adapt(args: argparse.Namespace) -> None:
             print(f"target prior {_format_share(target.target_prior)} (given)")
         else:
             output.print_result(target.estimate)
+            used = _format_share(target.target_prior)
+            if used != _format_share(target.estimate.value):
+                print(f"decisions use a target prior of {used}, the mean of all that are possible")
         print(target.decisions)
     print(f"written to {args.output}")
 

@@ -128,8 +128,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "otherwise empty (--method witness)"},
     # what is known about the populations
     "--source-prior": {"metavar": "PRIOR", "type": prior,
-        "help": "share of positives in the source population, a number or a range such as 0.1-0.2, or "
-        "0-0.1 if it is at most 0.1 (default: estimated)"},
+        "help": "share of positives in the source population: a number such as 0.2 or 20%%, a range such as 0.1-0.2, "
+        "or 0-0.1 if it is at most 0.1 (default: estimated)"},
     "--source-prior-counts": {"metavar": "POSITIVES/ROWS", "dest": "source_prior", "type": survey_counts,
         "help": "result of a survey of the source population, such as 37/250, in place of --source-prior; the "
         "interval includes its error (--method witness or tcpu)"},

@@ -92,16 +92,15 @@ def conclude(inputs: DiagnosisInput) -> Conclusion:
         side, to_doubt = "below", critical - ratio_low
     if np.isfinite(R) and (threshold is not None or side != "open"):
         to_turn = critical - R
-    estimate = inputs.fit.estimate
+    half_width, estimate = (high - low) / 2 / (1 - pi), inputs.fit.estimate  # of the tables, also with an audit
     if inputs.fit.target.audit is not None and estimate.interval is not None:
         value, low, high = estimate.value, estimate.interval.low, estimate.interval.high
         least, most = inputs.fit.prior.range if threshold is None else (threshold, threshold)
-        audited_side: Side = "above" if low > most else "below" if high < least else "open"
-        if audited_side != side:  # the tables conclude something else, so what would turn that does not matter
-            side, to_turn, to_doubt = audited_side, None, None
+        side = "above" if low > most else "below" if high < least else "open"
+        to_turn = to_doubt = None  # no violation of label shift changes it
     return Conclusion(
         threshold=threshold, side=side, ratio=R, critical=critical, value=value, low=low, high=high, source_prior=pi,
-        confidence=inputs.confidence, ratio_interval=(ratio_low, ratio_high), half_width=(high - low) / 2 / (1 - pi),
+        confidence=inputs.confidence, ratio_interval=(ratio_low, ratio_high), half_width=half_width,
         to_turn=to_turn, to_doubt=to_doubt,
     )  # fmt: skip
 
@@ -458,7 +457,8 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
                 assumed.append(AssumedPrior(pi, prior_from_ratio(pi, R), *curve.interval(pi, inputs.confidence)))
         else:
             reasons.append("There is no estimate of the ratio of negatives, so nothing could be left out or shifted.")
-        if np.isfinite(R) and threshold is not None:
+        is_audited = inputs.fit.target.audit is not None  # then neither π nor the labelling changes the conclusion
+        if np.isfinite(R) and threshold is not None and not is_audited:
             # π′ is the threshold t at π = 1 − (1−t)/R, for R̂ and for the ends of the interval of R
             ratios = [R, *curve.quantiles(inputs.confidence)]
             prior, *ends = [float(1 - (1 - threshold) / r) if r > 0 else -np.inf for r in ratios]
@@ -471,6 +471,8 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
         violated = violation(conclusion, shifted, subsample, columns)
         estimate = inputs.target_prior(R, curve)  # by the tables, without an audit
         labeled = labeling(inputs, conclusion.critical, estimate, conclusion.ratio_interval)
+        if is_audited:
+            labeled = replace(labeled, to_turn=None, to_doubt=None)
     return Sensitivity(
         conclusion=conclusion, source_priors=tuple(assumed), turning_prior=turning_prior, sure_priors=sure_priors,
         bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated,

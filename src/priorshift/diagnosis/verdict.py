@@ -38,7 +38,7 @@ _OUTSIDE_ERRORS = 3.0  # standard errors of a raw estimate outside [0, 1] that a
 _DISAGREEMENT = 0.15  # difference of two estimates of π that is reported
 _FEW_ROWS = 30  # of a target, below which an estimate is a guess
 _MOST_STEPS = 4  # recommendations
-_AUDIT_WIDTH = 0.2  # of the interval that an audit alone is to give
+_AUDIT_WIDTH, _LEAST_AUDIT_WIDTH = 0.2, 0.02  # largest and smallest of the interval that an audit alone is to give
 _AUDIT_LABELS = 100  # to add to the tables
 _MOST_AUDITED = 0.5  # share of the target's rows that an audit may ask for; who can look up more needs no estimate
 _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
@@ -309,14 +309,16 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
     if verdict.answer == "no" or parts.label_shift_test.p_value <= DOUBTED:
         known = np.isfinite(estimate.value) and parts.identification.level != "nothing"
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
-        width = min(_AUDIT_WIDTH, estimate.interval.width) if estimate.interval else _AUDIT_WIDTH
+        useful = _useful_width(estimate.interval, estimate.source_prior) if known and estimate.interval else 1.0
         with suppress(InputError):  # raised where the target has too few rows
-            labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
-            if labels > _MOST_AUDITED * rows:
-                yield f"Collect more rows of the target: of {rows}, an audit would need {labels}."
-            else:
-                gain = f"without any of these assumptions they give an interval of width {width:.2g}"
-                yield f"Look up the classes of about {labels} {action}: {gain}."
+            labels = width = 0.0
+            for width in (min(_AUDIT_WIDTH, max(useful, _LEAST_AUDIT_WIDTH)), _AUDIT_WIDTH):  # the second needs fewer
+                labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
+                if labels <= _MOST_AUDITED * rows:
+                    gain = f"without any of these assumptions they give an interval of width {width:.2g}"
+                    yield f"Look up the classes of about {labels} {action}: {gain}."
+                    return
+            yield f"Collect more rows of the target: of {rows}, an audit would need {labels}."
         return
     labels = min(_AUDIT_LABELS, int(_MOST_AUDITED * rows))
     if labels < LEAST:

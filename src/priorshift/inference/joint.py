@@ -39,7 +39,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from priorshift.arrays import Floats, Index
 from priorshift.formatting import format_p
-from priorshift.inference.confidence_curve import ConfidenceCurve
+from priorshift.inference.confidence_curve import ConfidenceCurve, prior_from_ratio
 from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
 from priorshift.io.observations import linked
 from priorshift.results import Interval, PriorEstimate
@@ -214,24 +214,29 @@ class JointRatios:
     def prevalence_ratio(self, first: int, second: int, confidence: float) -> tuple[float, Interval]:
         """Return estimate and interval of π′_second/π′_first, by Fieller's test of π′_second − ratio·π′_first = 0.
 
-        `first` and `second` are positions of targets. The ends hold for all of a range of π.
+        `first` and `second` are positions of targets. A prior outside [0, 1] counts as the nearer end. For a range of π
+        the interval holds for all of it for which neither prior is negative.
         """
         t = float(stdtrit(float(min(self.freedom[first], self.freedom[second])), (1 + confidence) / 2))
-        priors = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
-        ends = []
+        R, priors = self.ratios[[second, first]], [self.source_prior]
+        if isinstance(self.prior, RangePrior):  # the ratio is monotone in π where both priors are positive
+            low, high = self.prior.range
+            least = 1 - 1 / max(float(R.max()), 1.0)  # below it, one of the two priors would be negative
+            priors = [min(max(low, least), high), high]
+        lows, highs = [], []
         for pi in priors:
-            x, y = (1 - (1 - pi) * self.ratios[[second, first]]).tolist()
+            x, y = np.maximum(1 - (1 - pi) * R, 0.0).tolist()
             V = self.raw_covariance(pi)
             # the ratios ρ that are not rejected have aρ² − 2bρ + c ≤ 0
             a, b = y**2 - t**2 * V[first, first], x * y - t**2 * V[first, second]
             c = x**2 - t**2 * V[second, second]
             root = b + sqrt(max(b**2 - a * c, 0.0))
-            is_positive = b**2 >= a * c and root > 0
-            low = max(float(c / root), 0.0) if is_positive else 0.0
-            ends.append((low, float(root / a) if is_positive and a > 0 else float("inf")))
-        x, y = (1 - (1 - self.source_prior) * self.ratios[[second, first]]).tolist()
-        lows, highs = zip(*ends, strict=True)
-        return x / y if x > 0 and y > 0 else float("nan"), Interval(min(lows), max(highs), confidence, "Fieller")
+            is_bounded = root > 0 and (a > 0 or b**2 >= a * c)  # for a > 0 the discriminant is not negative
+            lows.append(max(float(c / root), 0.0) if is_bounded else 0.0)
+            highs.append(max(float(root), 0.0) / a if a > 0 else float("inf"))
+        x, y = (1 - (1 - self.source_prior) * R).tolist()
+        low, high = sorted((min(lows), max(highs)))  # without any variance, rounding may exchange them
+        return x / y if x > 0 and y > 0 else float("nan"), Interval(low, high, confidence, "Fieller")
 
     def _common_variance(self, targets: Index) -> Floats:
         """Return the variance of each R̂_k from the target's own rows, if rows of these targets have one variance."""
@@ -398,8 +403,12 @@ def pooled(
 
 
 def _unclipped(estimate: PriorEstimate) -> float:
-    """Return `raw`, which clipping does not bias and which can be averaged; `value` where there is no estimate of R."""
-    return estimate.value if estimate.status == "no estimate" else estimate.raw
+    """Return `raw`, which is outside [0, 1] by sampling error only and can be averaged.
+
+    Return `value` where there is no estimate of R, and for a range of π, of which a part may be impossible.
+    """
+    is_range = estimate.source_prior_by == "range"
+    return estimate.value if estimate.status == "no estimate" or is_range else estimate.raw
 
 
 def _correlation(strata: Sequence[_Stratum], members: Sequence[Members], prior_error: Floats) -> Floats:
@@ -496,7 +505,7 @@ def _interval_given_prior(
     value, interval = _unclipped(estimate), estimate.interval
     if influence is not None and isinstance(influence.prior, RangePrior):
         pi = influence.prior.range[prior_end]
-        value = 1 - (1 - pi) * influence.ratio
+        value = prior_from_ratio(pi, influence.ratio)
         low, high = influence.curve.interval(pi, confidence)
     elif influence is not None and at_mean:
         low, high = influence.curve.interval(influence.prior.value, confidence)

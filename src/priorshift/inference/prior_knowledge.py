@@ -81,8 +81,8 @@ class DistributionPrior:
 
     @property
     def value(self) -> float:
-        """The mean of the distribution."""
-        return float(self.distribution.mean())
+        """The median of the distribution, which a long tail does not move."""
+        return float(self._quantiles(0.5))
 
     @cached_property
     def points(self) -> tuple[Floats, Floats]:
@@ -94,7 +94,7 @@ class DistributionPrior:
     def error(self) -> float:
         """The standard deviation of π."""
         values, weights = self.points
-        return float(np.sqrt(np.average((values - self.value) ** 2, weights=weights)))
+        return float(np.sqrt(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights)))
 
     @property
     def range(self) -> tuple[float, float]:
@@ -103,7 +103,7 @@ class DistributionPrior:
         return float(low), float(high)
 
     def __str__(self) -> str:
-        """Return mean and standard deviation as text."""
+        """Return median and standard deviation as text."""
         return f"{self.value:.3g} ± {self.error:.2g}"
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:

@@ -68,7 +68,8 @@ class SeriesDisplay(Display):
         parts = []
         for name, value, (low, high) in list(zip(self.names, self.values, self.ends, strict=True))[:_MAX_LISTED]:
             ends = f" ({low:.{digits}f} to {high:.{digits}f})" if np.isfinite(low) else ""
-            number = f"{value:.{digits}f}" if np.isfinite(value) else "open" if ends else "none"
+            is_open = np.isfinite(low) and high - low < 1  # the interval of no estimate is [0, 1]
+            number = f"{value:.{digits}f}" if np.isfinite(value) else "open" if is_open else "none"
             parts.append(f"{printable(name)} {number}{ends}")
         interval = f", with its {interval_label(self.confidence)}" if np.isfinite(self.confidence) else ""
         more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
