@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import priorshift as ps
-from priorshift.embedding import cuda as devices
+from priorshift.embedding import gpu_sums as devices
 from priorshift.embedding.gpu_sums import choose_device, gpu_kernel_sums, gpu_weighted_kernel_sums
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError

@@ -41,7 +41,7 @@ def test_prior_is_that_of_a_tight_solve(sample):
 @pytest.mark.parametrize("rule", [ps.KM1, ps.KM2])
 def test_influence_is_the_change_when_a_row_counts_more(rule, sample, monkeypatch):
     """By a difference quotient: more weight on one row in its mean, the hull unchanged."""
-    from priorshift.hull import points as module
+    from priorshift.hull import gram_matrix as module
     from priorshift.hull.hull import Hull
 
     base = rule().fit(sample.X, sample.y)
