@@ -124,7 +124,8 @@ class PriorEstimate:
         Standard error of `raw` (of `value` with an audit of the target); NaN if unknown. It includes the spread of a
         source prior that is a distribution; for a range, it is the sampling error at the middle.
     source_prior : float
-        Source prior π that was used: the middle of a range, the median of a distribution; NaN for a method without one.
+        Source prior π that was used: the middle of a range, the mean of a distribution, the median
+        of one that was estimated; NaN for a method without one.
     negative_ratio : float
         R = (1−π′)/(1−π), share of negatives in the target divided by that in the source; NaN for a method without π.
     separation : float

@@ -81,8 +81,8 @@ class DistributionPrior:
 
     @property
     def value(self) -> float:
-        """The median of the distribution, which a long tail does not move."""
-        return float(self._quantiles(0.5))
+        """The mean of the distribution."""
+        return float(self.distribution.mean())
 
     @cached_property
     def points(self) -> tuple[Floats, Floats]:
@@ -94,7 +94,7 @@ class DistributionPrior:
     def error(self) -> float:
         """The standard deviation of π."""
         values, weights = self.points
-        return float(np.sqrt(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights)))
+        return float(np.sqrt(np.average((values - self.distribution.mean()) ** 2, weights=weights)))
 
     @property
     def range(self) -> tuple[float, float]:
@@ -103,7 +103,7 @@ class DistributionPrior:
         return float(low), float(high)
 
     def __str__(self) -> str:
-        """Return median and standard deviation as text."""
+        """Return the value and the standard deviation as text."""
         return f"{self.value:.3g} ± {self.error:.2g}"
 
     def interval(self, curve: ConfidenceCurve, confidence: float) -> tuple[float, float]:
@@ -118,6 +118,16 @@ class DistributionPrior:
     def _quantiles(self, levels: Any) -> Floats:
         """Return quantiles of π at levels in [0, 1], clipped to [0, 1], where rounding may leave them outside."""
         return np.clip(np.asarray(self.distribution.ppf(levels), dtype=float), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class PosteriorPrior(DistributionPrior):
+    """The posterior of π given the tables; its long tail of hidden negatives moves the mean, but not the median."""
+
+    @property
+    def value(self) -> float:
+        """The median of the distribution."""
+        return float(self._quantiles(0.5))
 
 
 PriorKnowledge = PointPrior | RangePrior | DistributionPrior

@@ -24,7 +24,13 @@ from priorshift.errors import InputError, OutOfRangeWarning
 from priorshift.formatting import format_fixed
 from priorshift.inference import intervals
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, RangePrior, read_prior
+from priorshift.inference.prior_knowledge import (
+    PointPrior,
+    PosteriorPrior,
+    PriorKnowledge,
+    RangePrior,
+    read_prior,
+)
 from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import check_choice, is_known
 from priorshift.methods.kernel_ratio import KernelFit, check_kernel_settings, is_separated, ratio_from_embeddings
@@ -228,7 +234,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             return self._known_prior(), None
         if estimated.distribution is None:
             return PointPrior(estimated.value), estimated
-        return DistributionPrior(estimated.distribution), estimated
+        return PosteriorPrior(estimated.distribution), estimated
 
     def _estimate(self, target: Target) -> PriorEstimate:
         """Estimate the prior of a target that was read and checked."""

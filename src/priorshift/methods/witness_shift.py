@@ -22,7 +22,13 @@ from priorshift.inference.audit_combination import (
 )
 from priorshift.inference.confidence_curve import prior_from_ratio
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
+from priorshift.inference.prior_knowledge import (
+    DistributionPrior,
+    PointPrior,
+    PosteriorPrior,
+    PriorKnowledge,
+    read_prior,
+)
 from priorshift.io.parameters import is_known
 from priorshift.io.sample_size import FEW_POSITIVES, warn_of_few_positives
 from priorshift.problem import Source, Target
@@ -435,10 +441,10 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             return knowledge
         distribution, ratio = knowledge.distribution, max(tested.test.ratio, 0.0)
         if isinstance(sample, Target):
-            return DistributionPrior(estimator.update_with_target(distribution, tested.p_values, sample, ratio))
+            return PosteriorPrior(estimator.update_with_target(distribution, tested.p_values, sample, ratio))
         if sample.noise or self._count_witness.is_noisy:  # noisy counts have no levels
             return knowledge
-        return DistributionPrior(estimator.update_with_counts(distribution, sample.levels, ratio))
+        return PosteriorPrior(estimator.update_with_counts(distribution, sample.levels, ratio))
 
     def _status(self, tested: _TestedTarget, prior: PriorKnowledge) -> str:
         """Return the status of the estimate, "ok", "few positives" or "no estimate"; warn if R contradicts π.

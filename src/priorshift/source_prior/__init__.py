@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, InputError
 from priorshift.inference.audit_combination import AuditedPrior
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, PriorKnowledge, read_prior
+from priorshift.inference.prior_knowledge import (
+    DistributionPrior,
+    PointPrior,
+    PosteriorPrior,
+    PriorKnowledge,
+    read_prior,
+)
 from priorshift.io.column_checks import FarValueWarning
 from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import is_known, is_number, seeded
@@ -48,7 +54,7 @@ class EstimatedPrior:
     def knowledge(self) -> PriorKnowledge:
         """Return the estimate as knowledge of π: a distribution, or a point where its error is unknown or zero."""
         if self.distribution is not None:
-            return DistributionPrior(self.distribution)
+            return PosteriorPrior(self.distribution)
         if self.influence is None or self.influence.variance == 0:
             return PointPrior(self.value)
         error = sqrt(self.influence.variance)
