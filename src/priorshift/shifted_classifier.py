@@ -334,11 +334,13 @@ class ShiftedClassifier(PUClassifier):
 
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
         """Return the calibrated source posterior P(Y=1|x) of each row of X, as a user passes it."""
-        return np.asarray(expit(self.calibration_(self._scores(X))))
+        scores = self._scores(X)
+        return np.asarray(expit(self.calibration_(scores)))
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the classifier's score of each row of X, as a user passes it."""
-        return _log_odds(self.classifier_, self._read_rows(X).table.values[:, self._column_order])
+        rows = self._read_rows(X).table.values[:, self._column_order]  # refuses an estimator that is not fitted
+        return _log_odds(self.classifier_, rows)
 
     def _match_columns(self, table: Table) -> NDArray[np.intp]:
         """Return the positions in the source table of the columns of the fitted classifier, in the order that it uses.

@@ -74,7 +74,7 @@ class MixturePrior(PUEstimator):
     Attributes
     ----------
     prior_, standard_error_ : float
-        Mean and standard deviation of the posterior.
+        Median and standard deviation of the posterior.
     prior_distribution_ : PiecewiseUniform
         The posterior of π, with ``cdf``, ``ppf``, ``mean`` and ``std``.
     interval_ : tuple of two float
@@ -216,7 +216,8 @@ class MixturePrior(PUEstimator):
             warn_of_source_audit(self.audit_, "the tables")
         self.prior_distribution_ = posterior
         self._target_evidence = TargetEvidence(counts, self._model_posterior)
-        self.prior_, self.standard_error_ = posterior.mean(), posterior.std()
+        # the median, since the long tail of hidden negatives moves the mean
+        self.prior_, self.standard_error_ = float(posterior.ppf(0.5)), posterior.std()
         low, high = posterior.ppf([0.025, 0.975])
         self.interval_ = float(low), float(high)
         self.is_uninformative_ = high - low > _OPEN

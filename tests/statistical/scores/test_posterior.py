@@ -188,7 +188,7 @@ def test_frequent_positives_are_found(seed):
     low, high = found.interval_
     assert abs(found.prior_ - 0.9) < 0.12 and low <= 0.9 <= high
     assert found.standard_error_ < 0.2
-    assert found.prior_ == pytest.approx(found.prior_distribution_.mean())
+    assert found.prior_ == pytest.approx(float(found.prior_distribution_.ppf(0.5)))
     assert (low, high) == pytest.approx(found.prior_distribution_.ppf([0.025, 0.975]))
 
 
@@ -286,7 +286,7 @@ def test_asking_km2_never_raises_the_prior(pi, distance):
     assert (asked.prior_distribution_.ppf(levels) <= alone.prior_distribution_.ppf(levels) + 1e-12).all()
     model = alone._model_posterior
     again = allow_hidden_negatives(model.times(_km2_log_likelihood(model.middles, asked.km2_prior_)), alone.overlap_)
-    assert again.mean() == pytest.approx(asked.prior_, rel=1e-12)
+    assert float(again.ppf(0.5)) == pytest.approx(asked.prior_, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
@@ -335,10 +335,12 @@ def test_it_is_asked_by_tcpu_with_all_that_it_leaves_open():
     estimate = asked.estimate(target)
     found = asked.prior_estimator_.prior_distribution_
     told = asked.set_params(source_prior=found).estimate(target)
-    assert estimate.interval == told.interval and estimate.value == told.value
-    assert estimate.standard_error == pytest.approx(told.standard_error)
+    assert estimate.interval == told.interval
+    # the point is the median of what was estimated, and the mean of a distribution that was given
+    assert (estimate.source_prior, told.source_prior) == pytest.approx((float(found.ppf(0.5)), found.mean()))
+    assert estimate.standard_error == pytest.approx(told.standard_error, rel=0.02)
     assert (estimate.source_prior_by, told.source_prior_by) == ("MixturePrior", "distribution")
-    narrow = asked.set_params(source_prior=found.mean()).estimate(target)
+    narrow = asked.set_params(source_prior=float(found.mean())).estimate(target)
     assert estimate.interval.width > 1.1 * narrow.interval.width
 
 
