@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.scores import efficient_witness, mixture, ratio_test
+from priorshift.scores import mixture, ratio_test
 from priorshift.scores.posterior import PopulationCounts, posterior_counts
 from priorshift.scores.ratio_test import RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 
@@ -161,7 +161,7 @@ class CountWitness:
         """
         if self.positive.rows != self.ranked or self.positive.noise:
             return np.zeros_like(self.density_ratio)
-        return efficient_witness.tie_shares(self.positive.counts)
+        return ratio_test.tie_shares(self.positive.counts)
 
     def test(self, target: ScoreCounts) -> RatioTest:
         """Test R = r at many ratios r, for a target whose p-values were counted by the same scores."""
@@ -170,12 +170,12 @@ class CountWitness:
     def _try_ratios(self, ratios: Floats, target: ScoreCounts) -> TriedRatios:
         """Test the ratios, each by its best function h of the bins, centred so that E_P h = 0."""
         P, sizes = self.positive, (self.positive.rows, self.population.rows, target.rows)
-        h = efficient_witness.efficient_witness(self.density_ratio, ratios, sizes)
+        h = ratio_test.efficient_witness(self.density_ratio, ratios, sizes)
         if self.is_noisy or target.noise:  # noisy counts are known by groups only, so h is averaged in each group
             h = np.repeat(np.add.reduceat(h, STARTS, axis=2) / _WIDTHS, _WIDTHS, axis=2)
         exact_ranks = P.rows == self.ranked  # if P is the positives that are ranked, the distribution of ranks is known
         if exact_ranks:
-            h -= efficient_witness.mean_over_ranks(h, P.rows, self.tie_shares)
+            h -= ratio_test.mean_over_ranks(h, P.rows, self.tie_shares)
         else:
             h -= np.einsum("krb,kb->kr", h, P.counts / P.rows)[:, :, None]  # the mean over P in each repetition
         means = _CountMeans(self, h, target, exact_ranks)
@@ -269,6 +269,6 @@ class SourceCounts:
     def witness(self) -> CountWitness:
         """Witness that tests ratios for a target."""
         prior, weights = self.law
-        density_ratio = efficient_witness.density_ratio(prior, weights, self.population.rows)
+        density_ratio = ratio_test.density_ratio(prior, weights, self.population.rows)
         censored = self.scenario == "censoring"
         return CountWitness(density_ratio, self.positive, self.population, self.ranked, self.folds, censored)

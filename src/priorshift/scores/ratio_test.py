@@ -1,4 +1,4 @@
-"""Test of R = r at many ratios r, each by its most precise function h: one formula for rows and for counts.
+"""The efficient witness h of a ratio r, and the test of R = r at many r by it: one formula for rows and for counts.
 
 Label shift says E_T h = (1−R)·E_P h + R·E_U h for every function h of a row, so each h is a witness of R: R = N/D with
 N = E_T h − E_P h and D = E_U h − E_P h. TCPU uses h = μ_U − μ_P in the space of a kernel. The variance of N − rD is
@@ -43,6 +43,7 @@ from priorshift.warning_records import warn
 _COARSE = np.concatenate([np.linspace(0, 0.9, 25), [0.92, 0.94, 0.96, 0.98, 0.99, 0.995]])  # r/(1 + r)
 _FINE = np.linspace(-6, 6, 25)  # standard errors around R̂
 LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # largest r that is tested
+_LEAST_COUNT = 5.0  # smallest density of p-values in a bin, in rows of U
 LEAST_SEPARATION = 2.5  # standard errors of D below which P and U may be the same population
 _SWAPPED = 5.0  # standard errors of the opposite sign that cannot be chance
 _LARGEST_SEPARATION = 1e4  # in messages
@@ -241,6 +242,52 @@ def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str
         f"times its standard error), so {consequence}. {advice}.",
         WeakSeparationWarning,
     )
+
+
+def density_ratio(prior: Floats, weights: Floats, rows: float) -> Floats:
+    """Return ρ = f_P/f_U = 1/f_U in each bin of p-values, shape (repeats, bins).
+
+    `prior` and `weights` are π and w of the mixture in each repetition; `rows` is the effective size of U.
+    """
+    f_U = prior[:, None] + (1 - prior[:, None]) * mixture.density(weights)
+    return np.asarray(1 / np.maximum(f_U, _LEAST_COUNT / rows))
+
+
+def efficient_witness(density_ratio: Floats, ratios: Floats, sizes: tuple[float, float, float]) -> Floats:
+    """Return the efficient witness h_r in each bin, shape (repeats, ratios, bins), scaled to |h| ≤ 1.
+
+    `density_ratio` is ρ, shape (repeats, bins); `sizes` are the effective sizes of P, U and T. With c_T = 1/n′,
+    c_P = (1−r)²/m and c_U = r²/n, h_r = (1 − ρ)/(c_T((1−r)ρ + r) + c_P ρ + c_U).
+    """
+    rho, r = density_ratio[:, None, :], np.asarray(ratios, dtype=float)
+    m, n, t = sizes
+    c_T, c_P, c_U = 1 / t, ((1 - r) ** 2 / m)[:, None], (r**2 / n)[:, None]
+    # (1−r)ρ + r is a density, so it is not negative, whatever r is
+    h = (1 - rho) / (c_T * np.maximum((1 - r)[:, None] * rho + r[:, None], 0) + c_P * rho + c_U)
+    h /= np.abs(h).max(axis=(0, 2), keepdims=True)
+    return np.asarray(h)
+
+
+def mean_over_ranks(h: Floats, positives: int, tie_shares: Floats) -> Floats:
+    """Return E_P h, the mean of h over the ranks that a new positive can have among `positives`.
+
+    Without ties all ranks 0 to `positives` are equally likely; `tie_shares` is what ties change. `h` has shape
+    (repeats, functions, bins); the means have shape (repeats, functions, 1).
+    """
+    attainable = mixture.bins((np.arange(positives + 1) + 0.5) / (positives + 1))
+    counts = np.bincount(attainable, minlength=mixture.BINS)
+    return np.asarray((h @ counts)[:, :, None] / (positives + 1) + h @ tie_shares[:, :, None])
+
+
+def tie_shares(counts: Floats) -> Floats:
+    """Return the share of positives that ties add to each bin of the p-values, shape (repeats, bins); 0 without ties.
+
+    `counts` are the numbers of positives in each bin, by their ranks among themselves. Positives with equal scores have
+    the p-value of their middle rank, and so has a new positive with that score.
+    """
+    positives = round(float(counts[0].sum()))
+    without_ties = mixture.histogram(np.arange(1, positives + 1) / (positives + 1))
+    return np.asarray((counts - without_ties) / positives)
 
 
 def noise_share(single_variance: Floats, variance: Floats, repeats: int, folds: int) -> Floats:

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index
 from priorshift.problem import Source, Target
-from priorshift.scores import efficient_witness, mixture, ratio_test
+from priorshift.scores import mixture, ratio_test
 from priorshift.scores.counts import CountWitness, ScoreCounts
 from priorshift.scores.ratio_test import LARGEST_RATIO, RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 from priorshift.scores.scored_source import ScoredSource
@@ -62,7 +62,7 @@ class Witness:
         """Build the witness from scores, and from `prior` π and `weights` w of the mixture in each repetition."""
         # p-values of P among itself
         positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
-        density_ratio = efficient_witness.density_ratio(prior, weights, source.U.size)
+        density_ratio = ratio_test.density_ratio(prior, weights, source.U.size)
         folds = len(scored.repetitions[0].models)
         return cls(scored, source, density_ratio, mixture.bins(scored.p_values), mixture.bins(positive_ranks), folds)
 
@@ -92,9 +92,7 @@ class Witness:
 
         `size` is the effective size of the target, for which h_r is best.
         """
-        h = efficient_witness.efficient_witness(
-            self.density_ratio, ratios, (self.source.P.size, self.source.U.size, size)
-        )
+        h = ratio_test.efficient_witness(self.density_ratio, ratios, (self.source.P.size, self.source.U.size, size))
         h -= self._positive_means(h)
         return np.asarray(h)
 
@@ -103,7 +101,7 @@ class Witness:
         """Share of positives that ties add to each bin, shape (repeats, bins); 0 if rows of P differ in weight."""
         if self.scored.positive_mass is not None:
             return np.zeros((len(self.positive), mixture.BINS))
-        return efficient_witness.tie_shares(np.stack([np.bincount(b, minlength=mixture.BINS) for b in self.positive]))
+        return ratio_test.tie_shares(np.stack([np.bincount(b, minlength=mixture.BINS) for b in self.positive]))
 
     def _positive_means(self, h: Floats) -> Floats:
         """Return E_P h in each repetition, shape (repeats, functions, 1): over all ranks, or over rows if weighted.
@@ -111,7 +109,7 @@ class Witness:
         `h` are values in the bins, shape (repeats, functions, bins).
         """
         if self.scored.positive_mass is None:
-            return efficient_witness.mean_over_ranks(h, self.positive.shape[1], self.tie_shares)
+            return ratio_test.mean_over_ranks(h, self.positive.shape[1], self.tie_shares)
         means = [h[k][:, bins] @ self.source.P.mass for k, bins in enumerate(self.positive)]
         return np.stack(means)[:, :, None]
 

@@ -8,8 +8,8 @@ from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.diagnosis.shift_tests import label_shift_test
 from priorshift.problem import Source
 from priorshift.scores import mixture
-from priorshift.scores.efficient_witness import mean_over_ranks, tie_shares
 from priorshift.scores.mixture import p_values
+from priorshift.scores.ratio_test import mean_over_ranks, tie_shares
 from priorshift.sketch import Histogram, ScoreModel
 
 
