@@ -23,7 +23,7 @@ NOISES = (2.0, 5.0)  # standard deviations; of "Synthetic", the classes are 1 an
 PRIORS = (0.1, 0.3, 0.6)
 TARGETS = (0.05, 0.3, 0.6, 0.9)
 _SIZES = (60, 1000, 1000)
-_REPETITIONS = 100
+_REPETITIONS = 300
 
 
 def _samples(dataset: str, noise: float, pi: float, target: float, rng: np.random.Generator) -> list[np.ndarray]:

@@ -43,8 +43,9 @@ _AUDIT_LABELS = 100  # to add to the tables
 _MOST_AUDITED = 0.5  # share of the target's rows that an audit may ask for; who can look up more needs no estimate
 _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
 # An estimate gets no plain yes if P is fewer standard errors from U, or if the classes overlap and more of the scores
-# is noise (the study weak_separation).
-_CLEAR_SEPARATION, _MOST_NOISE, _MOST_OVERLAP = 4.0, 0.2, 0.1
+# is noise, or fewer positives were labelled: a separation that is large by chance goes with an interval that misses
+# (the study weak_separation).
+_CLEAR_SEPARATION, _MOST_NOISE, _MOST_OVERLAP, _ENOUGH_POSITIVES = 4.0, 0.2, 0.1, 200
 _SWAPPED = -5.0  # standard errors of a separation of the wrong sign
 _MOST_VARIANCE = 0.5  # share of the variance that comes from π, above which π should be found from elsewhere
 Answer = Literal["yes", "with care", "no"]
@@ -157,7 +158,8 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
         values = ", ".join(f"{name} {value:.2f}" for name, value in estimates.items())
         yield f"Estimators of the source prior disagree: {values}."
     separation, noise = identification.separation, identification.score_noise
-    if separation < _CLEAR_SEPARATION or (noise > _MOST_NOISE and identification.overlap > _MOST_OVERLAP):
+    is_uncertain = noise > _MOST_NOISE or positives < _ENOUGH_POSITIVES
+    if separation < _CLEAR_SEPARATION or (is_uncertain and identification.overlap > _MOST_OVERLAP):
         yield (
             f"The scores that the estimate rests on are {noise:.0%} noise, and the positives are "
             f"{separation:.1f} standard errors from the population. Label more positives, or add "
