@@ -76,10 +76,11 @@ def texts(lines: list[Line]) -> dict[str, str]:
         if line["dataset"] != "Synthetic":
             totals += [line["shown"], line["covers"], line["yes"], line["yes_wrong"]]
     shown, covers, yes, wrong = totals.tolist()
+    verdicts = f"{wrong} of {yes} plain yes are wrong" if yes else "no verdict is a plain yes"
     header = ("set", "noise", "shown", "coverage", "width", "yes, but wrong")
     return {
         "weak-separation": markdown_table(header, rows),
-        "weak-separation-covers": f"{covers} of {shown} intervals hold, and {wrong} of {yes} plain yes are wrong",
+        "weak-separation-covers": f"{covers} of {shown} intervals hold, and {verdicts}",
     }
 
 
