@@ -2,7 +2,8 @@
 
 60 positives, 1000 unlabelled and 1000 target rows, the source prior known. "Synthetic" is normal in two columns; the
 limit of the separation, and that of a plain yes, were chosen on such populations. The real sets, on which nothing was
-chosen, get normal noise in every standardised column: 2 or 5 standard deviations. An interval is shown where the status
+chosen but the 200 positives of a plain yes (on other draws of Banknote), get normal noise in every standardised
+column: 2 or 5 standard deviations. An interval is shown where the status
 is not "no estimate"; "yes" is the verdict of `diagnose`, and is wrong where the interval misses.
 """
 
