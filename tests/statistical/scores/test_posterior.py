@@ -338,7 +338,12 @@ def test_it_is_asked_by_tcpu_with_all_that_it_leaves_open():
     assert estimate.interval == told.interval
     # the point is the median of what was estimated, and the mean of a distribution that was given
     assert (estimate.source_prior, told.source_prior) == pytest.approx((float(found.ppf(0.5)), found.mean()))
-    assert estimate.standard_error == pytest.approx(told.standard_error, rel=0.02)
+    # the variance is (1−π)²Var(R̂) + R̂²Var(π), with the same Var(R̂)
+    ratio_errors = []
+    for one in (estimate, told):
+        from_prior = one.negative_ratio * one.details["source_prior_standard_error"]
+        ratio_errors.append(np.sqrt(one.standard_error**2 - from_prior**2) / (1 - one.source_prior))
+    assert ratio_errors[0] == pytest.approx(ratio_errors[1], rel=1e-9)
     assert (estimate.source_prior_by, told.source_prior_by) == ("MixturePrior", "distribution")
     narrow = asked.set_params(source_prior=float(found.mean())).estimate(target)
     assert estimate.interval.width > 1.1 * narrow.interval.width
