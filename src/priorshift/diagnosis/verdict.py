@@ -313,14 +313,16 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
         useful = _useful_width(estimate.interval, estimate.source_prior) if known and estimate.interval else 1.0
         with suppress(InputError):  # raised where the target has too few rows
-            labels = width = 0.0
-            for width in (min(_AUDIT_WIDTH, max(useful, _LEAST_AUDIT_WIDTH)), _AUDIT_WIDTH):  # the second needs fewer
+            width = min(_AUDIT_WIDTH, max(useful, _LEAST_AUDIT_WIDTH))
+            labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
+            if labels > _MOST_AUDITED * rows:  # a wider interval needs fewer labels
+                width = _AUDIT_WIDTH
                 labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
-                if labels <= _MOST_AUDITED * rows:
-                    gain = f"without any of these assumptions they give an interval of width {width:.2g}"
-                    yield f"Look up the classes of about {labels} {action}: {gain}."
-                    return
-            yield f"Collect more rows of the target: of {rows}, an audit would need {labels}."
+            if labels > _MOST_AUDITED * rows:
+                yield f"Collect more rows of the target: of {rows}, an audit would need {labels}."
+            else:
+                gain = f"without any of these assumptions they give an interval of width {width:.2g}"
+                yield f"Look up the classes of about {labels} {action}: {gain}."
         return
     labels = min(_AUDIT_LABELS, int(_MOST_AUDITED * rows))
     if labels < LEAST:
