@@ -51,6 +51,9 @@ def estimate_prior(
     weights: Columns = None,
     groups: Columns = None,
     encoder: Any = "auto",
+    missing: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    sheet: str | Mapping[str, str] | None = None,
     stream: bool | None = None,
 ) -> PriorEstimate:
     """Estimate the share of positives in the target population.
@@ -59,9 +62,9 @@ def estimate_prior(
     ----------
     positive, unlabeled, target : array-like, data frame, path, sketch or histogram
         Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the target
-        population. Columns are matched by name if they have names. A path is that of a CSV or Parquet file, a sketch or
-        a histogram (:mod:`priorshift.sketch`). A list of files, a folder of Parquet files, an iterator of tables and a
-        Dask collection are streamed.
+        population. Columns are matched by name if they have names. A path is that of a CSV, Excel or Parquet file, a
+        sketch or a histogram (:mod:`priorshift.sketch`). A list of files, a folder of Parquet files, an iterator of
+        tables and a Dask collection are streamed.
     method : {"auto", "witness", "tcpu", "km2-ls", "drpu"} or estimator
         Method of estimation. Default "auto": :class:`WitnessShift`, which had the smallest error in the library's
         studies. An estimator such as ``TCPU(0.2, kernel="laplace")`` has its own settings; then leave out
@@ -99,10 +102,19 @@ def estimate_prior(
         Encoding of categories, dates and missing cells. Default "auto": :class:`TableEncoder`, if there is something to
         encode. None refuses everything but numbers. A scikit-learn transformer, such as skrub's ``TableVectorizer()``,
         is fitted on the unlabelled rows alone.
+    missing : sequence of values
+        Values that mean "no value", such as -9999 or "unknown", in all tables, in addition to empty cells and, in CSV
+        files, the words NA, N/A, NaN, null, <NA> and NaT, and among numbers and dates also none, ? and a point.
+    columns : mapping of str to str, or None
+        Columns that are not what they seem: "category" for codes that look like numbers, "day-first" or "month-first"
+        for dates such as 03/04/2020.
+    sheet : str, mapping or None
+        Sheet of Excel workbooks with several sheets: one name for all, or a mapping such as ``{"positive": "cases",
+        "unlabeled": "survey", "target": "survey 2024"}``.
     stream : bool or None
         Whether samples are read in chunks, in constant memory: "auto" and "witness" then fit their scores to some of
         the rows and count all of them, "tcpu" uses random features. Copies of rows are not detected, and `shared`,
-        `audit`, `groups` and an `encoder` are not supported. Default: only for files above 1 GB.
+        `audit`, `groups`, `missing`, `columns` and an `encoder` are not supported. Default: only for files above 1 GB.
 
     Returns
     -------
@@ -117,8 +129,9 @@ def estimate_prior(
     target prior 0.631, 95% interval 0.569 to 0.693 (Witness, source prior 0.2)
     """
     options = InputOptions.from_arguments(
-        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, stream=stream
-    )
+        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
+        columns=columns, sheet=sheet, stream=stream,
+    )  # fmt: skip
     settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
     estimator = make_estimator(method, settings)
@@ -146,6 +159,9 @@ def estimate_priors(
     weights: Columns = None,
     groups: Columns = None,
     encoder: Any = "auto",
+    missing: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    sheet: str | Mapping[str, str] | None = None,
 ) -> PriorEstimates:
     """Estimate the share of positives in several target populations, with one fit to the source.
 
@@ -170,7 +186,7 @@ def estimate_priors(
     audit, weights, groups : None, name of a column or mapping
         As in :func:`estimate_prior`, but a mapping has no "target". A group in two targets or strata, such as a patient
         in two months, makes them dependent.
-    method, scenario, random_state, standardize, shared, drop, encoder : object
+    method, scenario, random_state, standardize, shared, drop, encoder, missing, columns, sheet : object
         As in :func:`estimate_prior`.
 
     Returns
@@ -196,8 +212,9 @@ def estimate_priors(
     equal priors: χ² = 2.6 on 2 degrees of freedom, p = 0.274
     """
     options = InputOptions.from_arguments(
-        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, by=by, stratify=stratify
-    )
+        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
+        columns=columns, sheet=sheet, by=by, stratify=stratify,
+    )  # fmt: skip
     settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
                 "random_state": random_state, "standardize": standardize}  # fmt: skip
     if isinstance(source_prior, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from priorshift.adapt import Decisions
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
-from priorshift.io.files import PARQUET, Piped, atomic_write, kind
+from priorshift.io.files import PARQUET, WORKBOOKS, Piped, atomic_write, kind
 from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import MetadataColumns, metadata_arguments
 from priorshift.io.tables import Table
 from priorshift.io.targets import rows_by_value
+from priorshift.io.workbooks import add_workbook_columns
 from priorshift.problem import Problem
 from priorshift.results import PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
@@ -84,11 +85,14 @@ def decide_targets(
     return np.concatenate(posteriors), np.concatenate(is_positive), decided
 
 
-def order_of_file(target: str | Path | Piped, by: str | None, rows: int) -> Index:
-    """Return the position of each row of a target's file among the rows in the order of the targets, by column `by`."""
+def order_of_file(target: str | Path | Piped, by: str | None, rows: int, sheet: str | None = None) -> Index:
+    """Return the position of each row of a target's file among the rows in the order of the targets, by column `by`.
+
+    `sheet` is that of a workbook.
+    """
     if by is None:
         return np.arange(rows)
-    table = read_table(target, "target", MetadataColumns().selection((), [by]))
+    table = read_table(target, "target", replace(MetadataColumns().selection((), [by]), sheet=sheet))
     rows_of_targets = np.concatenate(list(rows_by_value(table, by).values()))
     return np.argsort(rows_of_targets)  # inverse of the permutation
 
@@ -103,15 +107,26 @@ def check_names(target: Table, name: str) -> None:
 
 
 def write_decided_table(
-    output: str | Path, target: str | Path | Piped, posterior: Floats, decision: Mask, *, safe: bool = False
+    output: str | Path,
+    target: str | Path | Piped,
+    posterior: Floats,
+    decision: Mask,
+    *,
+    safe: bool = False,
+    sheet: str | None = None,
 ) -> int:
     """Write a copy of the target's file with posterior and decision; return how many cells look like formulas.
 
     The name of the output decides whether a Parquet file is copied as Parquet or as text. Where the posterior is NaN,
-    cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula.
+    cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula. `sheet` is that of a
+    workbook.
     """
     text = target.content if isinstance(target, Piped) else Path(target)
     with atomic_write(output) as draft:
+        if isinstance(text, Path) and kind(text) == WORKBOOKS:
+            decided = [int(value) if np.isfinite(p) else None for value, p in zip(decision, posterior, strict=True)]
+            add_workbook_columns(text, draft, {"posterior": posterior.tolist(), "decision": decided}, sheet)
+            return 0
         if isinstance(text, Path) and kind(text) == PARQUET:
             if kind(output) == PARQUET:
                 _write_parquet(draft, text, {"posterior": posterior, "decision": decision.astype(np.int8)})

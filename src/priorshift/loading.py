@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import IOBase
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from priorshift.io.parameters import check_estimator
 from priorshift.io.readers import frame_library, is_distributed, read_table
 from priorshift.io.row_metadata import Columns, MetadataColumns
 from priorshift.io.sample_size import check_sizes
-from priorshift.io.tables import Table
+from priorshift.io.tables import NO_RULES, CellRules, ColumnSelection, Table
 from priorshift.io.targets import name_targets, rows_by_value
 from priorshift.problem import Problem, Sample
 from priorshift.sketch.container import load
@@ -36,7 +36,8 @@ from priorshift.sketch.sketch import Sketch
 
 _SHELL_OPTIONS = {
     "shared": "--id-column (or --identical-rows)", "audit": "--audit-column", "groups": "--group-column",
-    "stratify": "--stratify", "by": "--by", "encoder": "--encoder none",
+    "stratify": "--stratify", "by": "--by", "encoder": "--encoder none", "missing": "--missing",
+    "kinds": "--category, --day-first or --month-first",
 }  # fmt: skip
 LARGE = 2**30  # files of at least this many bytes, on disk or as numbers in memory, are streamed
 
@@ -49,6 +50,8 @@ class InputOptions:
     drop: tuple[str, ...] = ()  # columns that are not used
     encoder: Any = "auto"  # transformer of columns that are not numbers; None refuses them
     stream: bool | None = None  # None streams what is too large for memory
+    rules: CellRules = NO_RULES  # values that mean "no value", and the kinds of some columns
+    sheet: str | Mapping[str, str] | None = None  # sheet of all workbooks, or of each role's
     by: str | None = None  # column that says which target a row belongs to
     stratify: str | None = None  # column of strata, which are estimated one by one
     in_shell: bool = False  # whether messages name parameters as the shell does
@@ -63,15 +66,18 @@ class InputOptions:
         weights: Columns = None,
         groups: Columns = None,
         drop: Sequence[str] = (),
+        missing: Any = (),
+        columns: Any = None,
         **others: Any,
     ) -> InputOptions:
         """Build and check the options from the arguments that all entry points share.
 
-        `others` are the fields encoder, stream, by, stratify and in_shell.
+        `others` are the fields encoder, stream, sheet, by, stratify and in_shell.
         """
-        columns = MetadataColumns(shared, audit, weights, groups)
+        metadata = MetadataColumns(shared, audit, weights, groups)
         dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-        options = cls(columns, dropped, prefix="--" if others.get("in_shell") else "", **others)
+        prefix = "--" if others.get("in_shell") else ""
+        options = cls(metadata, dropped, prefix=prefix, rules=CellRules.from_arguments(missing, columns), **others)
         if options.stream is not None and not isinstance(options.stream, bool):
             raise InputError(f"stream is {options.stream!r}, but it must be True, False or None.")
         for name, column in (("by", options.by), ("stratify", options.stratify)):
@@ -85,15 +91,21 @@ class InputOptions:
         options.columns.check(options.drop, by=options.by, stratify=options.stratify)
         return options
 
+    def complete(self, selection: ColumnSelection, role: str) -> ColumnSelection:
+        """Return a selection of columns with the rules about cells and the sheet of a role, such as "target"."""
+        sheet = self.sheet.get(role) if isinstance(self.sheet, Mapping) else self.sheet
+        return replace(selection, rules=self.rules, sheet=sheet)
+
     def check_streamed(self) -> None:
         """Refuse options that need all rows in memory, when samples are streamed, sketches or histograms."""
         no_stream = "--no-stream" if self.in_shell else "stream=False"
         unsupported = [name for name in ("shared", "audit", "groups") if getattr(self.columns, name) is not None]
         unsupported += [name for name in ("stratify", "by") if getattr(self, name) is not None]
+        unsupported += [name for name in ("missing", "kinds") if getattr(self.rules, name)]
         if self.encoder != "auto":
             unsupported.append("encoder")
         if unsupported:
-            option = _SHELL_OPTIONS[unsupported[0]] if self.in_shell else unsupported[0]
+            option = _SHELL_OPTIONS[unsupported[0]] if self.in_shell else unsupported[0].replace("kinds", "columns")
             raise InputError(
                 f"{option} is not supported when streaming, or with sketches and histograms. Remove it, or pass tables "
                 f"that fit into memory, with {no_stream}."
@@ -139,7 +151,7 @@ def load_problem(
             targets = {"": opened["target"]}
             return Problem(opened["positive"], opened["unlabeled"], targets, options.columns, options.drop, frame=frame)
     P, U, tables = _read_tables(positive, unlabeled, target, source, several, options)
-    P, U, encoded = encode_tables(P, U, list(tables.values()), options.drop, options.encoder)
+    P, U, encoded = encode_tables(P, U, list(tables.values()), options.drop, options.encoder, options.rules.kinds)
     tables = dict(zip(tables, encoded, strict=True))
     metadata = options.columns.read(P, U, tables)
     targets = {name: Sample(table, metadata=metadata[f"target {name}"]) for name, table in tables.items()}
@@ -245,14 +257,15 @@ def _read_tables(
         source_drop = (*source_drop, by)  # a column of the target, which the source may have too
     if source is None:
         selection = columns.selection(source_drop, strata)
-        P = read_table(positive, f"{prefix}positive", selection)
-        U = read_table(unlabeled, f"{prefix}unlabeled", selection)
+        P = read_table(positive, f"{prefix}positive", options.complete(selection, "positive"))
+        U = read_table(unlabeled, f"{prefix}unlabeled", options.complete(selection, "unlabeled"))
     else:
         selection = columns.selection(source_drop, [*strata, source.label_column])
-        table = read_table(source.data, f"{prefix}source", selection)
+        table = read_table(source.data, f"{prefix}source", options.complete(selection, "source"))
         P, U = _split_labeled(table, source, "--positive-label" if options.in_shell else "positive_label")
         target_drop = (*target_drop, source.label_column)
     selection = columns.selection(target_drop, strata if by is None else [by, *strata], is_target=True)
+    selection = options.complete(selection, "target")
     if several and by is None and stratify is None:
         named = name_targets(target, in_shell=options.in_shell)
         return P, U, {name: read_table(table, f"target {name!r}", selection) for name, table in named.items()}

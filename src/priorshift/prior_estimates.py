@@ -137,14 +137,21 @@ class TargetResults(Mapping[str, Result]):
         """
         return result_tables.to_frame(self.records(), self.frame)
 
-    def to_csv(self) -> str:
-        """Return :meth:`records` as comma-separated text with a header.
+    def to_csv(self, *, separator: str = ",", decimal: str = ".") -> str:
+        """Return :meth:`records` as CSV text with a header.
+
+        Parameters
+        ----------
+        separator : str
+            Between cells. Default a comma; Excel expects a semicolon where numbers have decimal commas.
+        decimal : str
+            Decimal mark of numbers. Default a point.
 
         Returns
         -------
         str
         """
-        return result_tables.to_csv(self.records())
+        return result_tables.to_csv(self.records(), separator, decimal)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
         """Write one self-contained HTML file.

@@ -61,10 +61,11 @@ def to_frame(records: Sequence[Record], library: str | None = None) -> Any:
     raise MissingExtraError("a data frame needs pandas or polars; install one of them, or use to_dict().")
 
 
-def to_csv(records: Sequence[Record]) -> str:
+def to_csv(records: Sequence[Record], separator: str = ",", decimal: str = ".") -> str:
     """Format records with the same keys as CSV text with a header; missing numbers are empty, formulas are escaped."""
     header, rows = list(records[0]), [list(record.values()) for record in records]
-    return "".join(csv_line([escape_formula(_cell(value)) for value in row]) for row in (header, *rows))
+    lines = [[escape_formula(_cell(value, decimal)) for value in row] for row in (header, *rows)]
+    return "".join(csv_line(line, separator) for line in lines)
 
 
 def csv_line(cells: Sequence[str], separator: str = ",", end: str = "\n") -> str:
@@ -105,9 +106,9 @@ def to_plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _cell(value: Any) -> str:
-    """Format a value as the text of a cell: empty if missing, floats with six digits."""
+def _cell(value: Any, decimal: str) -> str:
+    """Format a value as the text of a cell: empty if missing, floats with six digits and this decimal mark."""
     value = to_plain(value)
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}".replace(".", decimal) if isinstance(value, float) else str(value)

@@ -30,7 +30,7 @@ from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
 from priorshift.inference.prior_knowledge import read_prior
-from priorshift.io.cells import as_dates, is_missing
+from priorshift.io.cells import find_date_orders, is_missing
 from priorshift.io.readers import read_table
 from priorshift.loading import load_problem
 from priorshift.problem import Problem
@@ -150,7 +150,7 @@ def _kind(cells: Any) -> str:
     """Return "number", "date" or "text", the kind of a column; texts that are all dates count as "date"."""
     if cells.dtype != object:
         return "date" if cells.dtype.kind == "M" else "number"
-    return "date" if as_dates(cells) is not None and not is_missing(cells).all() else "text"
+    return "date" if find_date_orders(cells) else "text"
 
 
 def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[str, Diagnosis]) -> str | None:

@@ -6,6 +6,7 @@ import argparse
 import shlex
 from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
 from priorshift.formatting import decimals
 from priorshift.inference.prior_knowledge import read_prior
-from priorshift.io.files import PARQUET, TEXT, atomic_write, is_pipe, kind
+from priorshift.io.csv_text import dialect_of
+from priorshift.io.files import PARQUET, TEXT, WORKBOOKS, Piped, atomic_write, is_pipe, kind
+from priorshift.io.workbooks import write_workbook
 from priorshift.methods.nnpu import NNPUClassifier
 from priorshift.plots import displays_of
 from priorshift.prior_estimates import PriorEstimates
@@ -105,7 +108,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
         return
     if not inputs.has_several(args):
         raise InputError("--output is for several targets; pass more files as --target, or --by, or remove it.")
-    output.check_writable("--output", args.output, inputs.input_files(args), (".csv",))
+    output.check_writable("--output", args.output, inputs.input_files(args), (".csv", ".xlsx"))
 
 
 def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
@@ -115,8 +118,7 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
     else:
         output.print_result(result)
     if args.output is not None and isinstance(result, (PriorEstimates, Diagnoses)):
-        with atomic_write(args.output) as draft:
-            draft.write_text(result.to_csv(), encoding="utf-8", newline="")
+        _write_table(args, result)
     if args.plot is None:
         return _exit_code(args, result)
     if isinstance(result, PriorEstimate):
@@ -127,6 +129,20 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
     elif not isinstance(result, Diagnoses):  # --plot with several diagnoses was refused before
         output.write_figure(args.plot, result.plot())
     return _exit_code(args, result)
+
+
+def _write_table(args: argparse.Namespace, result: PriorEstimates | Diagnoses) -> None:
+    """Write the table of several targets as a workbook, or as CSV with the separator and decimal mark of the target."""
+    target = args.target[0]
+    with atomic_write(args.output) as draft:
+        if kind(args.output) == WORKBOOKS:
+            records = result.records()
+            write_workbook(draft, [list(records[0]), *(list(record.values()) for record in records)])
+            return
+        separator, decimal = ",", "."
+        if isinstance(target, Piped) or kind(target) == TEXT:
+            separator, decimal = dialect_of(target.content if isinstance(target, Piped) else Path(target))
+        draft.write_text(result.to_csv(separator=separator, decimal=decimal), encoding="utf-8", newline="")
 
 
 def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis | Diagnoses | PriorEstimate:
@@ -159,9 +175,10 @@ def run_adapt(args: argparse.Namespace) -> None:
     fit_to_problem(shifted, problem)
     priors = None if args.target_prior is None else dict.fromkeys(problem.targets, args.target_prior)
     posterior, decision, decided = decide_targets(shifted, problem, priors, **rule)
-    in_file = order_of_file(args.target[0], args.by, len(posterior))
+    sheet = inputs.target_sheet(args)
+    in_file = order_of_file(args.target[0], args.by, len(posterior), sheet)
     n_formulas = write_decided_table(
-        args.output, args.target[0], posterior[in_file], decision[in_file], safe=args.safe_csv
+        args.output, args.target[0], posterior[in_file], decision[in_file], safe=args.safe_csv, sheet=sheet
     )
     if n_formulas:
         advice = "add --safe-csv if the copy is for a spreadsheet"
@@ -199,12 +216,14 @@ def _check_copy(args: argparse.Namespace) -> None:
     target = args.target[0]
     # endings of the target's format; a pipe is text, and a file without a known ending may be of any format
     endings = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
+    if endings == WORKBOOKS:
+        endings = (".xlsx",)
     output_endings = kind(args.output)
-    if output_endings is None or not set(output_endings) <= set(endings):
+    if output_endings is None or Path(args.output).suffix.lower() not in (*endings, ".gz"):
         raise InputError(f"--output {args.output} must end in {' or '.join(endings)}, as the target does; rename it.")
     output.check_writable("--output", args.output, inputs.input_files(args))
-    if args.safe_csv and output_endings == PARQUET:
-        raise InputError("--safe-csv does not apply to Parquet files, which contain no formulas; remove it.")
+    if args.safe_csv and output_endings in (PARQUET, WORKBOOKS):
+        raise InputError("--safe-csv is for CSV files; in Excel and Parquet files text is never a formula; remove it.")
 
 
 def _classifier(args: argparse.Namespace, source_prior: float | None, standardize: bool) -> Any:

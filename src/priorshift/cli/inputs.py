@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,6 +17,8 @@ from priorshift.loading import InputOptions, LabeledTable, load_problem
 from priorshift.methods import registry as methods
 from priorshift.methods.drpu import DRPU
 from priorshift.problem import Problem
+
+_ROLES = ("positive", "unlabeled", "source", "target")
 
 
 def estimator_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -64,8 +67,8 @@ def read_problem(args: argparse.Namespace) -> Problem:
     options = InputOptions.from_arguments(
         shared="identical" if args.identical_rows else args.id_column, audit=args.audit_column,
         weights=args.weight_column, groups=args.group_column, drop=args.drop,
-        encoder=None if args.encoder == "none" else args.encoder, stream=args.stream, by=args.by,
-        stratify=args.stratify, in_shell=True,
+        encoder=None if args.encoder == "none" else args.encoder, missing=args.missing, columns=_column_kinds(args),
+        sheet=_sheets(args.sheet), stream=args.stream, by=args.by, stratify=args.stratify, in_shell=True,
     )  # fmt: skip
     source = LabeledTable(args.source, args.label_column, args.positive_label) if args.source else None
     target = args.target if len(args.target) > 1 else args.target[0]
@@ -78,6 +81,37 @@ def read_problem(args: argparse.Namespace) -> Problem:
         # in one line, whatever the names of the columns contain
         print_note(f"columns: {printable(origin.line)}".replace("\n", "\\n").replace("\t", "\\t"))
     return problem
+
+
+def _column_kinds(args: argparse.Namespace) -> dict[str, str]:
+    """Return the stated kind of each column that --category, --day-first or --month-first name."""
+    stated = {"category": args.category, "day-first": args.day_first, "month-first": args.month_first}
+    kinds: dict[str, str] = {}
+    for kind, columns in stated.items():
+        for column in columns:
+            if kinds.setdefault(column, kind) != kind:
+                raise InputError(
+                    f"--{kinds[column]} and --{kind} name the same column, {column!r}; remove one of them."
+                )
+    return kinds
+
+
+def _sheets(words: Sequence[str]) -> str | dict[str, str] | None:
+    """Return the sheet of all Excel files, or the sheet by role, from the values of --sheet."""
+    by_role = {role: name for role, mark, name in (word.partition("=") for word in words) if mark and role in _ROLES}
+    plain = [word for word in words if word.partition("=")[0] not in _ROLES or "=" not in word]
+    if len(plain) > 1 or (plain and by_role):
+        raise InputError(
+            f"--sheet is given {len(words)} times; pass one name for all files, or ROLE=NAME for each, where ROLE is "
+            f"{', '.join(_ROLES)}."
+        )
+    return plain[0] if plain else by_role or None
+
+
+def target_sheet(args: argparse.Namespace) -> str | None:
+    """Return the sheet of the target that --sheet names, if any."""
+    sheets = _sheets(args.sheet)
+    return sheets.get("target") if isinstance(sheets, dict) else sheets
 
 
 def input_files(args: argparse.Namespace) -> list[str]:

@@ -112,10 +112,14 @@ def _warnings_as_sentences() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always", PriorShiftWarning)
         original = warnings.showwarning
+        shown: set[str] = set()  # a warning that applies to several tables is printed once
 
         def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
             """Print our own warnings as sentences, and others as Python does."""
             if issubclass(category, PriorShiftWarning):
+                if str(message) in shown:
+                    return
+                shown.add(str(message))
                 print(colored("priorshift: warning:", YELLOW, sys.stderr), printable(str(message)), file=sys.stderr)
             else:
                 original(message, category, *rest, **named)

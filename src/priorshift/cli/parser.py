@@ -16,9 +16,12 @@ from priorshift.version import __version__
 _SOURCE = "--positive positive.csv --unlabeled unlabeled.csv"
 _THREE = f"{_SOURCE} --target target.csv --source-prior 0.2"
 _INPUTS = ("--positive FILE --unlabeled FILE --target FILE", "--source FILE --label-column NAME --target FILE")
-_FORMATS = "Tables are CSV, TSV or Parquet files with the same columns."
+_FORMATS = "Tables are CSV, TSV, Excel or Parquet files with the same columns."
 
-_READ = "--positive --unlabeled --source --label-column --positive-label --target --drop --encoder"
+_READ = (
+    "--positive --unlabeled --source --label-column --positive-label --target --sheet --drop --missing --category "
+    "--day-first --month-first --encoder"
+)
 _COLUMNS = "--id-column|--identical-rows --group-column --weight-column --audit-column"
 _PRIOR = "--source-prior|--source-prior-counts --scenario"
 _METHOD = "--method --kernel --bandwidth --statistic --interval"

@@ -50,6 +50,9 @@ def diagnose(
     weights: Columns = None,
     groups: Columns = None,
     encoder: Any = "auto",
+    missing: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    sheet: str | Mapping[str, str] | None = None,
 ) -> Diagnosis:
     """Diagnose the estimated prior of a target: whether it can be trusted, what could be wrong, and what would help.
 
@@ -72,6 +75,9 @@ def diagnose(
     drop : sequence of str
     audit, weights, groups : None, name of a column or mapping
     encoder : {"auto"}, None or transformer
+    missing : sequence of values
+    columns : mapping of str to str, or None
+    sheet : str, mapping or None
 
     Returns
     -------
@@ -94,8 +100,9 @@ def diagnose(
         standardize=standardize,
     )  # fmt: skip
     options = InputOptions.from_arguments(
-        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, stream=False
-    )
+        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
+        columns=columns, sheet=sheet, stream=False,
+    )  # fmt: skip
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
     return diagnose_target(problem, estimator, threshold=threshold, records=records)
@@ -120,6 +127,9 @@ def diagnose_targets(
     weights: Columns = None,
     groups: Columns = None,
     encoder: Any = "auto",
+    missing: Sequence[Any] = (),
+    columns: Mapping[str, str] | None = None,
+    sheet: str | Mapping[str, str] | None = None,
 ) -> Diagnoses:
     """Diagnose several targets with one fit to the source.
 
@@ -141,6 +151,9 @@ def diagnose_targets(
     drop : sequence of str
     audit, weights, groups : None, name of a column or mapping
     encoder : {"auto"}, None or transformer
+    missing : sequence of values
+    columns : mapping of str to str, or None
+    sheet : str, mapping or None
 
     Returns
     -------
@@ -162,8 +175,9 @@ def diagnose_targets(
         standardize=standardize,
     )  # fmt: skip
     options = InputOptions.from_arguments(
-        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, by=by
-    )
+        shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
+        columns=columns, sheet=sheet, by=by,
+    )  # fmt: skip
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
     return diagnose_all_targets(problem, estimator, threshold=threshold, records=records)

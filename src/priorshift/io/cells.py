@@ -21,11 +21,18 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError, InputTypeError
 
 Cells = NDArray[Any]
-# Words that mean "no value" in text (CSV files, labels, audits, ids, names of targets), in lower case.
-MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat", "?", "."})
+# Words that mean "no value" in text (CSV files, labels, audits, ids, names of targets), in lower case. The last three
+# may also be levels, as in none / mild / severe: in a feature they mean "no value" only among numbers and dates.
+LEVEL_WORDS = frozenset({"none", "?", "."})
+MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "<na>", "nat"}) | LEVEL_WORDS
+DATE_ORDERS = ("year-first", "day-first", "month-first")
 _DAY = np.timedelta64(1, "D")
 _NO_DATE = np.datetime64("NaT", "us")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?$")
+_TIME = r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))? ?(?P<half>[AaPp][Mm])?)?"
+# a and b are day and month, in either order
+_YEAR_FIRST = re.compile(r"(?P<year>\d{4})(?P<mark>[./])(?P<a>\d{1,2})(?P=mark)(?P<b>\d{1,2})" + _TIME)
+_YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<mark>[./-])(?P<b>\d{1,2})(?P=mark)(?P<year>\d{4})" + _TIME)
 _KINDS: tuple[tuple[str, Any], ...] = (
     ("duration", (timedelta, time, np.timedelta64)),  # before numbers: numpy's durations are numbers too
     ("date", (date, np.datetime64)),
@@ -64,20 +71,48 @@ def as_number(text: str) -> float | None:
     return None
 
 
-def as_date(text: str) -> np.datetime64 | None:
-    """Parse an ISO 8601 date or time, converted to UTC if it has a time zone; return None if the text is not one."""
-    if _ISO.match(text):
-        with suppress(ValueError):
-            return _as_datetime64(datetime.fromisoformat(text))
+def as_date(text: str, order: str = "year-first") -> np.datetime64 | None:
+    """Parse a date, with or without a time; return None if the text is not one.
+
+    `order` is one of DATE_ORDERS. "year-first" reads ISO 8601, converted to UTC if it has a time zone, and 2020/06/15;
+    the others read 15.06.2020, 15/06/2020 and 15-06-2020, or 06/15/2020.
+    """
+    with suppress(ValueError):  # such as the 31st of June
+        if order == "year-first":
+            if _ISO.match(text):
+                return _as_datetime64(datetime.fromisoformat(text))
+            match = _YEAR_FIRST.fullmatch(text)
+        else:
+            match = _YEAR_LAST.fullmatch(text)
+        if match is None:
+            return None
+        first, second = int(match["a"]), int(match["b"])
+        month, day = (second, first) if order == "day-first" else (first, second)
+        hour = int(match["hour"] or 0)
+        if match["half"]:
+            hour = hour % 12 + 12 * (match["half"].lower() == "pm")
+        moment = datetime(int(match["year"]), month, day, hour, int(match["minute"] or 0), int(match["second"] or 0))
+        return _as_datetime64(moment)
     return None
 
 
-def as_dates(cells: Cells) -> Cells | None:
-    """Parse a column of text (None where missing) as dates; return None if any text is not a date."""
-    date_of_text = {text: as_date(text) for text in set(cells.tolist()) if text is not None}  # each distinct text once
-    if None in date_of_text.values():
-        return None
-    return np.array([date_of_text.get(cell, _NO_DATE) for cell in cells], dtype="datetime64[us]")
+def find_date_orders(cells: Cells) -> list[str]:
+    """Return those of DATE_ORDERS in which every text of a column is a date; none if the column holds no dates.
+
+    Two of them are possible where no day is above 12, unless dates have points (15.06.2020), which put the day first.
+    """
+    texts = {cell for cell in cells.tolist() if cell is not None and cell.lower() not in LEVEL_WORDS}
+    possible = [order for order in DATE_ORDERS if texts and all(as_date(text, order) is not None for text in texts)]
+    if len(possible) > 1 and any("." in text.partition(":")[0] for text in texts):
+        return ["day-first"]
+    return possible
+
+
+def as_dates(cells: Cells, order: str) -> Cells:
+    """Parse a column of text (None where missing) as dates in one of DATE_ORDERS; a text that is not a date is NaT."""
+    date_of_text = {text: _NO_DATE if text is None else as_date(text, order) for text in set(cells.tolist())}
+    dates = [date_of_text[cell] for cell in cells]  # each distinct text is parsed once
+    return np.array([_NO_DATE if date is None else date for date in dates], dtype="datetime64[us]")
 
 
 def is_missing(cells: Cells) -> NDArray[np.bool_]:
@@ -165,9 +200,21 @@ def _kind_of(cell: Any, where: str) -> str:
     raise InputTypeError(f"{where} holds {shown} (type {type(cell).__name__}), {_REMEDY}")
 
 
+def _may_be_missing(column: Cells) -> bool:
+    """Return whether no cell of a column is surely a value: all are missing, or words such as "none"."""
+    if column.dtype != object:
+        return bool(is_missing(column).all())
+    return all(cell is None or cell.lower() in LEVEL_WORDS for cell in column)
+
+
 def join_cells(columns: Sequence[Cells]) -> Cells:
-    """Concatenate columns, as text where their forms differ; a column without any value takes the others' form."""
-    forms = {column.dtype.kind for column in columns if not is_missing(column).all()}
+    """Concatenate columns, as text where their forms differ; a column without any value takes the others' form.
+
+    So does a column with no text but words such as "none", which are missing among numbers and dates.
+    """
+    forms = {column.dtype.kind for column in columns if not _may_be_missing(column)}
+    if not forms:
+        forms = {column.dtype.kind for column in columns if not is_missing(column).all()}
     form = "f"  # "f" for numbers, "M" for dates, "O" for text
     if forms:
         form = forms.pop() if len(forms) == 1 else "O"

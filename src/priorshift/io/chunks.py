@@ -23,7 +23,7 @@ from priorshift.arrays import Index
 from priorshift.errors import InputError
 from priorshift.io import csv_text
 from priorshift.io.csv_text import CsvLayout, Source, explain_errors
-from priorshift.io.files import PARQUET, Piped, check_text, kind, text_or_parquet
+from priorshift.io.files import PARQUET, WORKBOOKS, Piped, check_text, kind, text_or_parquet
 from priorshift.io.readers import frame_of, from_columns, iter_frames, read_table, row_groups
 from priorshift.io.tables import ColumnSelection, Table, check_columns, join_tables
 
@@ -453,6 +453,8 @@ def _make_parts(source: Any, name: str, selection: ColumnSelection) -> Sequence[
         full_name = f"{name} ({path})"
         if not os.path.isdir(path):  # unlike Path.is_dir, no error for text that cannot be a path
             text = text_or_parquet(path, full_name)
+            if kind(path) == WORKBOOKS:
+                return [TablePart(read_chunk(path, name, selection), full_name, selection)]
             return [ParquetPart(path, full_name, selection) if text is None else TextPart(text, full_name, selection)]
         files = sorted(file for file in path.iterdir() if kind(file) == PARQUET and file.name[0] not in "._")
         if not files:

@@ -7,9 +7,10 @@ estimate, and each is silent where chance could explain what it finds.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,14 +21,14 @@ from sklearn.base import clone
 
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import ColumnWarning, InconsistentInputWarning, InputError
-from priorshift.formatting import drop_hint
+from priorshift.formatting import drop_hint, shell_option
 from priorshift.io.cells import is_missing, is_missing_value
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.observations import row_codes
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_metadata import MetadataColumns
-from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, match_columns
-from priorshift.warning_records import warn
+from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, check_stated, match_columns
+from priorshift.warning_records import list_names, warn
 
 _MIN_SPREAD_RATIO = 10.0  # of the standard deviations of a column with and without a far value
 _MIN_GAP = 10.0  # standard deviations between a far value and the next one
@@ -39,6 +40,10 @@ _MOST = 0.5  # share of a sample
 _NEARLY_ALL = 0.95  # share of a sample
 _MIN_PRIOR = 0.02  # smallest source prior that the checks assume
 _MIN_ROWS = 10  # rows that a sample needs to be checked
+_MIN_IDS = 200  # different numbers from which on a column with repeated numbers may be called an id
+_MIN_OUTSIDE = 0.05  # share of a target's dates outside of the source's range below which there is no warning
+# "id" as a word of its own or at the end in capitals (patientID), and other words for identifiers
+_ID_NAME = re.compile(r"(?i:(^|[^a-z])(id|uuid|nr|key|identifier)([^a-z]|$))|[a-z]I[Dd]$")
 _MIN_EXCESS = 0.2  # difference of shares below which there is no warning
 _MIN_ERRORS = 5  # standard errors of a difference of shares below which there is no warning
 
@@ -48,15 +53,21 @@ class FarValueWarning(ColumnWarning):
 
 
 def encode_tables(
-    positive: Table, unlabeled: Table, targets: Sequence[Table], drop: Sequence[str], encoder: Any
+    positive: Table,
+    unlabeled: Table,
+    targets: Sequence[Table],
+    drop: Sequence[str],
+    encoder: Any,
+    stated_columns: Iterable[str] = (),
 ) -> tuple[Table, Table, list[Table]]:
     """Return the samples as numbers, with the same columns in the same order, and warn of suspicious columns.
 
     Tables of numbers stay as they are; others are encoded by a :class:`TableEncoder` ("auto"), by the user's
-    transformer, or are refused (None).
+    transformer, or are refused (None). `drop` and `stated_columns` are columns that the user names.
     """
     tables = [unlabeled, positive, *targets]  # the first, unlabelled sample decides the columns and their encoding
     check_dropped(tables, drop)
+    check_stated(tables, stated_columns)
     if encoder is None:
         tables = [check_numbers(table) for table in tables]
     built_in = None
@@ -139,6 +150,7 @@ def warn_of_far_values(table: Table) -> None:
     """Warn of values so far from the rest of their column that they may be codes for missing values, such as 9999."""
     if not len(table.values):
         return
+    suspects: dict[float, list[tuple[int, int, float]]] = {}  # by value: column, rows, distance in spreads
     for k, column in enumerate(table.values.T):
         for value in (column.max(), column.min()):
             rows = int(np.count_nonzero(column == value))
@@ -149,12 +161,19 @@ def warn_of_far_values(table: Table) -> None:
             is_repeated = 2 <= rows < len(column) / 2 and abs(value) > 1
             distance = _distance_if_far(column, value) if is_code or is_repeated else None
             if distance:
-                shown_rows = "1 row" if rows == 1 else f"{rows} rows"
-                warn(
-                    f"In {table.name}, {table.column(k)} holds {value:.10g} in {shown_rows}, {distance:.0f} spreads "
-                    "from the rest; a code for a missing value? Leave these rows out, or write what is known.",
-                    FarValueWarning,
-                )
+                suspects.setdefault(float(value), []).append((k, rows, distance))
+    for value, found in suspects.items():  # one warning for all bands of a raster
+        k, rows, distance = found[0]
+        where = table.column(k)
+        if len(found) > 1:
+            where = f"{len(found)} columns ({list_names([table.column_name(k) for k, _, _ in found])})"
+        shown_rows = "1 row" if rows == 1 else f"{rows} rows"
+        warn(
+            f"In {table.name}, {where} {'hold' if len(found) > 1 else 'holds'} {value:.10g} in {shown_rows}, "
+            f"{distance:.0f} spreads from the rest. If it is a code for a missing value, pass missing=[{value:.10g}] "
+            f"({shell_option('--missing', f'{value:.10g}')}).",
+            FarValueWarning,
+        )
 
 
 def _distance_if_far(column: Floats, value: float) -> float | None:
@@ -175,49 +194,89 @@ def _distance_if_far(column: Floats, value: float) -> float | None:
 
 
 def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
-    """Warn of columns that number the rows or contradict label shift.
+    """Warn of columns of numbers or dates that identify rows or contradict label shift; refuse one without overlap.
 
     `tables` are the unlabelled, positive and target samples; `kinds` has the kind of each column, such as "number".
     """
-
-    def show(value: float, kind: str) -> str:
-        """Format a number, or a date as microseconds since 1970."""
-        return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
-
     for k, kind in enumerate(kinds):
         if kind not in ("number", "date"):
             continue
-        samples = []  # the values that are not missing; dates as microseconds since 1970, to be compared like numbers
-        for table in tables:
-            column = table.cells[k][~is_missing(table.cells[k])] if table.cells else table.values[:, k]
-            if column.dtype.kind == "M":
-                column = column.astype(np.int64)
-            samples.append(column.astype(np.float64))
-        U, P, T = samples
+        U, _, T = samples = [_present_values(table, k) for table in tables]
         if min(len(U), len(T)) < _MIN_ROWS:
             continue
-        source = np.concatenate([U, P])
-        shares = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
         if kind == "number" and numbers_rows(samples):
             problem = (
                 f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, that never repeat within a "
                 "sample. It belongs to no class and spoils the estimate"
             )
-        elif T.min() > source.max() or T.max() < source.min():
+        elif kind == "number" and numbers_persons(tables[0].column_name(k), samples):
             problem = (
-                f"runs from {show(T.min(), kind)} to {show(T.max(), kind)} in the target and from "
-                f"{show(source.min(), kind)} to {show(source.max(), kind)} in the source, without a value in common, "
-                "which label shift does not allow"
-            )
-        elif T.min() == T.max() and max(shares) < _MOST:
-            problem = (
-                f"is {show(T[0], kind)} in every row of the target but in only {shares[0]:.1%} of the unlabelled "
-                "source rows, which label shift hardly allows"
+                f"looks like an id: {len(np.unique(U))} different whole numbers in {len(U)} rows. If it identifies "
+                "persons or places, it belongs to no class; pass it as groups (--group-column)"
             )
         else:
-            continue
-        column_name = tables[0].column(k).replace("column", "Column", 1)
-        warn(f"{column_name} {problem}; {_leave_out(tables[0], k)}, or check how it was made.", ColumnWarning)
+            problem = _contradiction(tables, k, samples, kind)
+        if problem:
+            column_name = tables[0].column(k).replace("column", "Column", 1)
+            warn(f"{column_name} {problem}; {_leave_out(tables[0], k)}, or check how it was made.", ColumnWarning)
+
+
+def _present_values(table: Table, k: int) -> Floats:
+    """Return the values of column `k` that are not missing; dates as microseconds since 1970."""
+    column = table.cells[k][~is_missing(table.cells[k])] if table.cells else table.values[:, k]
+    if column.dtype.kind == "M":
+        column = column.astype(np.int64)
+    return column.astype(np.float64)
+
+
+def _contradiction(tables: Sequence[Table], k: int, samples: Sequence[Floats], kind: str) -> str:
+    """Return how the values of column `k` contradict label shift, in words; "" if they do not.
+
+    `samples` are its values in the three tables. A target that has no value in common with the source is refused.
+    """
+
+    def show(value: float) -> str:
+        """Format a number, or a date as microseconds since 1970."""
+        return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
+
+    U, P, T = samples
+    source = np.concatenate([U, P])
+    source_range = f"{show(source.min())} to {show(source.max())}"
+    is_outside = (source.min() > T) | (source.max() < T)
+    if T.min() > source.max() or T.max() < source.min():
+        raise InputError(
+            f"{tables[0].column(k)} runs from {show(T.min())} to {show(T.max())} in {tables[2].name} and from "
+            f"{source_range} in the source, without a value in common, so the target cannot be a mixture of the "
+            f"source's classes; {_leave_out(tables[0], k)}, or check its unit."
+        )
+    # if both samples had one distribution, the most extreme values would come from the target alone by chance
+    chance = (len(T) / (len(source) + len(T))) ** int(is_outside.sum())
+    if kind == "date" and is_outside.mean() >= _MIN_OUTSIDE and chance < _MAX_P_VALUE:
+        return (
+            f"has dates outside of the source's ({source_range}) in {is_outside.mean():.1%} of the rows of "
+            f"{tables[2].name}, which label shift does not allow"
+        )
+    shares = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
+    if T.min() == T.max() and max(shares) < _MOST:
+        return (
+            f"is {show(T[0])} in every row of the target but in only {shares[0]:.1%} of the unlabelled source rows, "
+            "which label shift hardly allows"
+        )
+    return ""
+
+
+def numbers_persons(column: str, samples: Sequence[Floats]) -> bool:
+    """Return whether a column may be an id of persons or places, which several rows can share.
+
+    `samples` are its values in each sample, the unlabelled rows first. An id has whole numbers, most of them different,
+    and a name such as "patient_id", or numbers that fill their range, as numbers that are given out one by one do.
+    """
+    U = samples[0]
+    distinct = len(np.unique(U))
+    if distinct < max(_MIN_IDS, _MOST * len(U)) or any((values % 1 != 0).any() for values in samples):
+        return False
+    fills_range = np.ptp(U) < 4 * distinct and abs(float(np.mean(U) - (U.min() + U.max()) / 2)) < 0.05 * np.ptp(U)
+    return bool(fills_range or _ID_NAME.search(column))
 
 
 def _leave_out(table: Table, k: int) -> str:
@@ -259,6 +318,12 @@ def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
         # the most common level of the target that the source lacks; sorted, so that ties do not depend on the order
         level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
         rows = in_target[level]
+        is_all_new = column.kind == "category" and in_target.total() == len(T) and not in_target.keys() & in_positive
+        if is_all_new and len(T) >= _MIN_ROWS:
+            raise InputError(
+                f"no value that {T.name} has in {T.column(k)}, such as {level}, occurs in the source, so the target "
+                f"cannot be a mixture of the source's classes; {_leave_out(T, k)}."
+            )
         # p-value: the chance that all rows of a level fall into T if U and T had the same distribution, times the
         # number of levels tested (Bonferroni)
         if rows and len(in_target) * (len(T) / (len(U) + len(T))) ** rows < _MAX_P_VALUE:

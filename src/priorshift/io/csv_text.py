@@ -4,6 +4,7 @@ of a CSV file with more columns.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -11,9 +12,10 @@ import re
 import warnings
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,17 +23,21 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.errors import InputError
-from priorshift.io.cells import is_missing_word
-from priorshift.io.tables import ColumnSelection, check_columns
+from priorshift.errors import ColumnWarning, InputError
+from priorshift.io.cells import LEVEL_WORDS, MISSING_WORDS
+from priorshift.io.tables import ColumnSelection, check_columns, is_row_names
 from priorshift.result_tables import csv_line, escape_formula, is_formula
+from priorshift.warning_records import warn
 
 Column = NDArray[np.float64] | list[str] | list[str | None]
 Source = Path | bytes  # a file, or the content of a pipe, which can be read only once
 
+WINDOWS = "cp1252"  # the encoding of text by older programs on Windows
+_ENCODING_BLOCKS = 64  # blocks of 1 MiB from which the encoding is found
 _GZIP = b"\x1f\x8b"
 _BLOCK = 4096  # rows that are turned into columns at a time
 _TRUTH_VALUES = {"true": 1.0, "false": 0.0}
+_FREQUENT = 0.01  # share of a column's cells
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?P<mark>[.,'’ \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?")
 _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 may be 1234 (thousands mark) or 1.234 (decimal comma)
 
@@ -47,10 +53,14 @@ class ColumnReading:
     thousands: tuple[int, str] | None = None  # a number with marks between thousands
     other: tuple[int, str] | None = None  # not a number in any notation
     surely_decimal: bool = False  # whether one of its commas must be a decimal comma, not a thousands mark
+    doubtful: str | None = None  # a word that was read as missing, but may be a value
 
     @classmethod
-    def from_cells(cls, cells: Sequence[str]) -> ColumnReading:
-        """Read cells as floats with NaN if every cell is a number or missing, otherwise as text with None."""
+    def from_cells(cls, cells: Sequence[str], missing: Collection[str] = ()) -> ColumnReading:
+        """Read cells as floats with NaN if every cell is a number or missing, otherwise as text with None.
+
+        `missing` are further words for a missing value, in lower case.
+        """
         text = "\n".join(cells)
         if "_" not in text:  # float() accepts 1_000
             with suppress(ValueError):  # a fast path for columns in which every cell is a number
@@ -63,24 +73,47 @@ class ColumnReading:
                     surely_decimal="," in text and _has_decimal_comma(cells),
                 )
         values = {cell: _parse_number(cell) for cell in dict.fromkeys(cells)}  # each distinct cell is parsed once
-        number_cells = {cell for cell, value in values.items() if value is not None or is_missing_word(cell)}
+        words = {cell: cell.strip().lower() for cell in values}
+        gaps = {cell for cell, word in words.items() if word in MISSING_WORDS or word in missing}
+        levels = {cell for cell in gaps if words[cell] in LEVEL_WORDS and words[cell] not in missing}
+        numbers = {cell for cell, value in values.items() if value is not None and cell not in gaps}
         # numbers with marks between groups of three digits
-        grouped = {cell for cell in values if cell not in number_cells and _THOUSANDS.fullmatch(cell.strip())}
-        is_number = len(number_cells) == len(values)
+        grouped = {cell for cell in values if cell not in numbers and _THOUSANDS.fullmatch(cell.strip())}
+        # a column of "none" alone stays text: the other tables show whether it is a level
+        is_number = len(numbers) + len(gaps) == len(values) and bool(numbers or not levels)
         if is_number:
-            column: Column = np.array([values[cell] for cell in cells], np.float64)  # None becomes NaN
+            column: Column = np.array([None if cell in gaps else values[cell] for cell in cells], np.float64)
         else:
-            texts = {cell: None if is_missing_word(cell) else cell.strip() for cell in values}
-            column = [texts[cell] for cell in cells]
+            gaps -= levels
+            column = [None if cell in gaps else cell.strip() for cell in cells]
         return cls(
             column,
             is_number,
-            comma=_first(cells, lambda cell: "," in cell and cell in number_cells),
-            point=_first(cells, lambda cell: "." in cell and cell in number_cells and not is_missing_word(cell)),
+            comma=_first(cells, lambda cell: "," in cell and cell in numbers),
+            point=_first(cells, lambda cell: "." in cell and cell in numbers),
             thousands=_first(cells, grouped.__contains__) if grouped else None,
-            other=None if is_number else _first(cells, lambda cell: cell not in number_cells and cell not in grouped),
-            surely_decimal=_has_decimal_comma(number_cells),
+            other=None if is_number else _first(cells, lambda cell: cell not in (numbers | gaps | grouped)),
+            surely_decimal=_has_decimal_comma(numbers),
+            doubtful=_doubtful_word(
+                cells, {cell: words[cell] for cell in gaps if words[cell] not in missing}, is_number
+            ),
         )
+
+
+def _doubtful_word(cells: Sequence[str], gaps: Mapping[str, str], is_number: bool) -> str | None:
+    """Return a word that is read as missing but may be a value; None if there is none.
+
+    `gaps` are the distinct cells that are read as missing, and their words. "none" among numbers may mean 0, and "NA"
+    in a column of text that has many blank cells too may be a level.
+    """
+    if is_number:
+        return next((cell.strip() for cell, word in gaps.items() if word == "none"), None)
+    blank_cells = {cell for cell, word in gaps.items() if not word}
+    word_cells = gaps.keys() - blank_cells
+    enough = _FREQUENT * len(cells)
+    if not word_cells or sum(cell in blank_cells for cell in cells) < enough:
+        return None
+    return next((cell.strip() for cell in word_cells if sum(other == cell for other in cells) >= enough), None)
 
 
 def _first(cells: Sequence[str], condition: Callable[[str], bool]) -> tuple[int, str] | None:
@@ -121,6 +154,8 @@ class CsvLayout:
     dropped: tuple[str, ...] = ()  # names of the columns that are not read
     lines_before: int = 0  # number of lines before the first row, for line numbers in messages
     decimal_mark: str | None = None  # "." or ",", if it is known from earlier rows
+    categories: frozenset[int] = frozenset()  # features that are read as text even if they hold numbers
+    missing: frozenset[str] = frozenset()  # further words for a missing value, in lower case
 
 
 def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[CsvLayout, list[str], int]:
@@ -130,18 +165,36 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
     lines = chain([first_line], iter(file.readline, ""))
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     cells = [cell.strip() for cell in next(reader)]
+    missing = frozenset(value.lower() for value in selection.rules.missing)
     if all(_parse_number(cell) is not None and cell.lower() not in _TRUTH_VALUES for cell in cells):
         # all cells are numbers: the line is a row, and there is no header
         if selection.extra:
             raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
-        return CsvLayout(name, separator, len(cells), wanted=list(range(len(cells)))), cells, 0
+        layout = CsvLayout(name, separator, len(cells), wanted=list(range(len(cells))), missing=missing)
+        return layout, cells, 0
+    start = file.tell()
+    first_row = next(csv.reader(iter(file.readline, ""), delimiter=separator, skipinitialspace=True), [])
+    file.seek(start)
+    if len(first_row) == len(cells) + 1:
+        cells = ["", *cells]  # R's write.table writes no name above the row names
     check_columns(name, cells, selection.extra)
-    wanted = [k for k, cell in enumerate(cells) if cell not in selection.drop]
+    wanted = [k for k, cell in enumerate(cells) if cell not in selection.drop and not is_row_names(k, cell)]
     text_columns = frozenset(k for k in wanted if cells[k] in (*selection.extra, *selection.optional))
     dropped = tuple(cell for cell in cells if cell in selection.drop)
-    lines_before = line_number + reader.line_num - 1
-    layout = CsvLayout(name, separator, len(cells), wanted, cells, text_columns, dropped, lines_before)
-    return layout, cells, file.tell()
+    categories = frozenset(k for k in wanted if selection.rules.kinds.get(cells[k]) == "category")
+    layout = CsvLayout(
+        name,
+        separator,
+        len(cells),
+        wanted,
+        cells,
+        text_columns,
+        dropped,
+        lines_before=line_number + reader.line_num - 1,
+        categories=categories - text_columns,
+        missing=missing,
+    )
+    return layout, cells, start
 
 
 def _read_first_line(file: TextIO) -> tuple[str, str, int]:
@@ -210,13 +263,53 @@ def explain_errors(name: str) -> Iterator[None]:
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise InputError(f"{name} is a damaged gzip file; write it again.") from None
     except UnicodeDecodeError:
-        raise InputError(f"{name} is not UTF-8 text; save it as UTF-8.") from None
+        raise InputError(f"{name} is neither UTF-8 nor Windows-1252 text; save it as UTF-8.") from None
     except csv.Error as error:
         raise InputError(f"{name} is not a CSV file ({error}); save it as comma separated text.") from None
 
 
+def encoding_of(source: Source) -> str:
+    """Return the encoding of text: UTF-8, or Windows-1252 if the first 64 MiB are not UTF-8."""
+    if isinstance(source, bytes):
+        return _find_encoding(source)
+    state = source.stat()
+    return _encoding_of_file(source, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _encoding_of_file(path: Path, size: int, changed: int) -> str:
+    """Return the encoding of a file; its size and the time of its last change distinguish versions of the file."""
+    return _find_encoding(path)
+
+
+def _find_encoding(source: Source) -> str:
+    """Return the encoding of text, from its first 64 MiB; UnicodeDecodeError is raised if there is none."""
+    try:
+        _decode_start(source, "utf-8-sig")
+    except UnicodeDecodeError:
+        _decode_start(source, WINDOWS)
+        return WINDOWS
+    return "utf-8-sig"
+
+
+def _decode_start(source: Source, encoding: str) -> None:
+    """Decode the first 64 MiB of text, to see whether it has this encoding."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    with open_bytes(source) as file:
+        for _ in range(_ENCODING_BLOCKS):
+            block = file.read(1 << 20)
+            decoder.decode(block, final=not block)
+            if not block:
+                return
+
+
 def open_text(source: Source) -> TextIO:
-    """Open text as UTF-8 without its byte order mark; gzip is recognised by its content, not by the file's name."""
+    """Open text in its encoding, without a byte order mark."""
+    return io.TextIOWrapper(open_bytes(source), encoding=encoding_of(source), newline="")
+
+
+def open_bytes(source: Source) -> Any:
+    """Open the bytes of text, decompressed if it is gzipped, which its content shows, not the file's name."""
     raw: Any = io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
     is_gzip = raw.read(2) == _GZIP
     raw.seek(0)
@@ -225,7 +318,7 @@ def open_text(source: Source) -> TextIO:
     elif is_gzip:
         raw.close()  # GzipFile closes only files that it opened itself
         raw = gzip.GzipFile(source)
-    return io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+    return raw
 
 
 def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
@@ -236,7 +329,8 @@ def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
     """
     wanted = layout.wanted
     features = [k for k in wanted if k not in layout.text_columns]
-    values = _load_numbers(file, start, layout, features) if features and layout.decimal_mark != "," else None
+    may_be_numbers = features and not layout.categories and layout.decimal_mark != ","
+    values = _load_numbers(file, start, layout, features) if may_be_numbers else None
     if values is not None and len(features) == layout.width:
         return list(values.T)
     file.seek(start)
@@ -340,7 +434,8 @@ def _convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLa
 
     `lines` are the line numbers of the rows, for messages.
     """
-    readings = {k: ColumnReading.from_cells(cells.pop(k)) for k in list(cells)}
+    categories = {k: read_as_text(cells.pop(k), layout.missing) for k in layout.categories}
+    readings = {k: ColumnReading.from_cells(cells.pop(k), layout.missing) for k in list(cells)}
 
     def describe(cell: tuple[int, str], k: int) -> str:
         """Describe a cell (row, text) of column `k` for a message."""
@@ -367,7 +462,40 @@ def _convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLa
     if commas and not layout.decimal_mark and not any(reading.surely_decimal for reading in numbers.values()):
         ambiguous = f"{commas[0]}, which may be a decimal comma or a mark between thousands"
         raise InputError(f"{layout.name} holds {ambiguous}; write numbers with decimal points.")
-    return {k: reading.column for k, reading in readings.items()}
+    for k, reading in readings.items():
+        if reading.doubtful is not None:
+            _warn_of_word(reading, layout, k)
+    return categories | {k: reading.column for k, reading in readings.items()}
+
+
+def read_as_text(cells: Sequence[str], missing: Collection[str] = ()) -> list[str | None]:
+    """Return cells as text, with None where a cell is missing; words such as "none" are values here."""
+    words = (MISSING_WORDS - LEVEL_WORDS) | set(missing)
+    return [None if cell.strip().lower() in words else cell.strip() for cell in cells]
+
+
+def _warn_of_word(reading: ColumnReading, layout: CsvLayout, k: int) -> None:
+    """Warn that a word in column `k` was read as missing, though it may be a value."""
+    column = repr(layout.header[k]) if layout.header else str(k)
+    read = f"In {layout.name}, {reading.doubtful!r} in column {column} was read as a missing value"
+    if reading.is_number:
+        reason = "because the other cells are numbers. If it means 0, write 0"
+    else:
+        reason = "as blank cells were. If it is a level of its own, write it in another way"
+    accept = (
+        f"if it means that the value is missing, pass missing=[{reading.doubtful!r}] (--missing {reading.doubtful})"
+    )
+    warn(f"{read}, {reason}; {accept}.", ColumnWarning)
+
+
+def dialect_of(source: Source) -> tuple[str, str]:
+    """Return the separator and the decimal mark of CSV text, from its first rows."""
+    with open_text(source) as file:
+        layout, _, start = read_layout(file, "the table", ColumnSelection())
+        file.seek(start)
+        rows = list(islice(csv.reader(file, delimiter=layout.separator, skipinitialspace=True), _BLOCK))
+    full_rows = [row for row in rows if len(row) == layout.width]
+    return layout.separator, find_decimal_mark(list(zip(*full_rows, strict=True))) or "."
 
 
 def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[list[str], str]]:

@@ -16,14 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from priorshift.arrays import Floats
 from priorshift.errors import ColumnWarning, InputError
-from priorshift.formatting import drop_hint
+from priorshift.formatting import drop_hint, shell_option
 from priorshift.io.cells import (
+    DATE_ORDERS,
+    LEVEL_WORDS,
     Cells,
     as_date,
     as_dates,
     as_number,
     as_text,
     durations_in_days,
+    find_date_orders,
     is_missing,
     object_cells,
 )
@@ -41,7 +44,8 @@ _FEW_ROWS = 2  # a text in at most this many rows hardly repeats
 _LONGEST_NAME = 60  # characters of a column's name in the summary line
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates", "left out": "left out"}
 # keys that the stored header of a column of each kind has besides name, kind, became and missing
-_HEADER_KEYS = {"number": "median gaps", "date": "median gaps", "category": "kept rare", "left out": ""}
+_HEADER_KEYS = {"number": "median gaps", "date": "median gaps order", "category": "kept rare", "left out": ""}
+_DATE_EXAMPLES = {"year-first": "2024-03-31", "day-first": "31.03.2024", "month-first": "03/31/2024"}
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,10 @@ class EncodedColumn:
     median: float = 0.0  # of the numbers, or of the dates in days since 1970
     has_missing: bool = False  # whether numbers or dates were missing in the fitted sample
     levels: Levels = _NO_LEVELS  # of a category
+    date_order: str = "year-first"  # one of DATE_ORDERS, in which dates are written as text
 
     @classmethod
-    def fit(cls, name: str, cells: Cells, min_frequency: int) -> EncodedColumn:
+    def fit(cls, name: str, cells: Cells, min_frequency: int, date_order: str = "year-first") -> EncodedColumn:
         """Decide from a column of the fitted sample how it is encoded: numbers, dates or levels of text."""
         is_empty = is_missing(cells)
         missing_share = float(is_empty.mean())
@@ -123,7 +128,7 @@ class EncodedColumn:
         if missing_share > 0:
             shown = np.datetime64(int(median), "D") if kind == "date" else f"{median:.4g}"
             became += f", median {shown} where missing; and whether it is missing"
-        return cls(name, kind, became, missing_share, median, missing_share > 0)
+        return cls(name, kind, became, missing_share, median, missing_share > 0, date_order=date_order)
 
     @property
     def is_quantity(self) -> bool:
@@ -135,6 +140,8 @@ class EncodedColumn:
         header: dict[str, Any] = {"name": self.name, "kind": self.kind, "became": self.became, "missing": self.missing}
         if self.is_quantity:
             header |= {"median": self.median, "gaps": self.has_missing}
+        if self.kind == "date":
+            header["order"] = self.date_order
         if self.kind == "category":
             header |= {"kept": list(self.levels.frequent), "rare": self.levels.rare_count}
         return header
@@ -153,6 +160,10 @@ class EncodedColumn:
             if not levels.names:
                 raise fields.refused("it has no level")
             return replace(column, levels=levels)
+        if column.kind == "date":
+            column = replace(column, date_order=fields.text("order"))
+            if column.date_order not in DATE_ORDERS:
+                raise fields.refused(f"its dates are {column.date_order[:40]!r}")
         if column.is_quantity:
             return replace(column, median=fields.number("median", -LARGEST, LARGEST), has_missing=fields.flag("gaps"))
         return column
@@ -221,7 +232,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - Text, categoricals and other objects become a column of 0 and 1 for each level. Rare levels share one column with
       levels that the sample lacks. A missing cell is a level like any other.
     - Dates become days, and sine and cosine of the time of the year; times with a zone are converted to UTC. Text is
-      read as dates if every cell is an ISO 8601 date. Missing dates are treated like missing numbers.
+      read as dates if every cell is one, such as 2020-06-15, 15.06.2020 or 06/15/2020. If no date shows whether the
+      day or the month comes first, the column is refused. Missing dates are treated like missing numbers.
     - Durations and times of the day become days.
 
     A column without any value is left out, with a warning. Text that hardly repeats is refused: it is a name or an id
@@ -280,9 +292,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         columns = []
         for k, cells in enumerate(sample.cells):
-            dates = as_dates(cells) if cells.dtype == object and not is_missing(cells).all() else None
-            cells = cells if dates is None else dates
-            columns.append(EncodedColumn.fit(sample.column_name(k), cells, self.min_frequency))
+            order = _date_order(cells, sample, k) if cells.dtype == object else None
+            cells = cells if order is None else as_dates(cells, order)
+            columns.append(EncodedColumn.fit(sample.column_name(k), cells, self.min_frequency, order or "year-first"))
             if columns[-1].kind == "category":
                 _check_repeats(cells, sample, k)
         if all(column.kind == "left out" for column in columns):
@@ -346,7 +358,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if column.kind == "category":
                 cells.append(_as_levels(received, column.levels))
             elif column.is_quantity:
-                cells.append(convert_column(received, column.kind, table, k, fitted_name))
+                cells.append(convert_column(received, column.kind, table, k, fitted_name, column.date_order))
             else:
                 cells.append(received)
         return replace(table, cells=tuple(cells), native=None)
@@ -442,10 +454,33 @@ def _as_levels(cells: Cells, levels: Levels) -> Cells:
     return texts
 
 
-def convert_column(cells: Cells, kind: str, table: Table, k: int, fitted_name: str) -> Cells:
+def _date_order(cells: Cells, table: Table, k: int) -> str | None:
+    """Return the order of day, month and year in the dates of column `k`, a column of text; None if it has no dates.
+
+    Refuse dates that may be written with the day or with the month first.
+    """
+    orders = find_date_orders(cells)
+    if len(orders) < 2:
+        return orders[0] if orders else None
+    shown = next(cell for cell in cells if cell is not None and cell.lower() not in LEVEL_WORDS)
+    hint = "convert it to dates"
+    if table.columns:
+        name = table.columns[k]
+        options = " or ".join(shell_option(f"--{order}", name) for order in orders)
+        hint = f"pass columns={{{name!r}: 'day-first'}} or 'month-first' ({options})"
+    raise InputError(
+        f"{table.name} has the date {shown!r} in {table.column(k)}, and no date there shows whether the day or the "
+        f"month comes first; {hint}."
+    )
+
+
+def convert_column(
+    cells: Cells, kind: str, table: Table, k: int, fitted_name: str, date_order: str = "year-first"
+) -> Cells:
     """Convert column `k` of a table to its fitted kind, "number" (floats) or "date" (datetime64).
 
-    A cell that is not of this kind is refused; `fitted_name` is the fitted sample in messages.
+    A cell that is not of this kind is refused; `fitted_name` is the fitted sample in messages, and `date_order` the
+    order of day, month and year in its dates.
     """
     if cells.dtype.kind == ("f" if kind == "number" else "M"):
         return cells
@@ -453,9 +488,11 @@ def convert_column(cells: Cells, kind: str, table: Table, k: int, fitted_name: s
     for row in np.flatnonzero(~is_missing(cells)):
         cell, value = cells[row], None
         if isinstance(cell, str):
-            value = as_number(cell) if kind == "number" else as_date(cell)
+            if cell.lower() in LEVEL_WORDS:  # missing among numbers and dates
+                continue
+            value = as_number(cell) if kind == "number" else as_date(cell, date_order)
         if value is None:
-            expected = "numbers" if kind == "number" else "dates such as 2024-03-31"
+            expected = "numbers" if kind == "number" else f"dates such as {_DATE_EXAMPLES[date_order]}"
             if isinstance(cell, str) and cell.count(",") == 1 and as_number(cell.replace(",", ".")) is not None:
                 expected += ", with a decimal point"
             shown = f"{repr(cell) if isinstance(cell, str) else cell} in {table.place(int(row), k)}"

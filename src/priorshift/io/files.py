@@ -20,13 +20,15 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.errors import InputError
-from priorshift.io.csv_text import Source, explain_errors, open_text
+from priorshift.errors import ColumnWarning, InputError
+from priorshift.io.csv_text import WINDOWS, Source, encoding_of, explain_errors, open_bytes
+from priorshift.warning_records import warn
 
 TEXT = (".csv", ".tsv", ".txt")
 MAGIC = b"priorshift file\n"  # first bytes of a saved sketch, histogram or score model
 PARQUET = (".parquet", ".pq")
-_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+WORKBOOKS = (".xlsx", ".xlsm")  # Excel's files since 2007
+_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # first bytes of Excel's files before 2007
 _PATIENCE = 2.0  # seconds to wait for the writer of a pipe
 
@@ -55,18 +57,18 @@ class Piped:
 
 
 def kind(path: str | Path) -> tuple[str, ...] | None:
-    """Return the file format that a file's name states, TEXT (also with .gz) or PARQUET; None for other names."""
+    """Return the file format that a file's name states: TEXT (also with .gz), PARQUET or WORKBOOKS; otherwise None."""
     path = Path(path)
     if path.suffix.lower() == ".gz" and Path(path.stem).suffix.lower() in TEXT:
         return TEXT
-    for suffixes in (TEXT, PARQUET):
+    for suffixes in (TEXT, PARQUET, WORKBOOKS):
         if path.suffix.lower() in suffixes:
             return suffixes
     return None
 
 
 def text_or_parquet(path: Path, name: str) -> Source | None:
-    """Return the source of a file's CSV text (the path, or the content of a pipe), or None for a Parquet file.
+    """Return the source of a file's CSV text (the path, or the content of a pipe); None for Parquet and Excel files.
 
     Refuse all other files; `name` is how messages call the file.
     """
@@ -89,13 +91,25 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
             head = file.read(4096)
     except OSError as error:
         raise _unreadable(name, error) from None
-    is_zip = head.startswith(b"PK\3\4")
-    if path.suffix.lower() in _SPREADSHEETS or head.startswith(_OLD_EXCEL) or (is_zip and _is_spreadsheet(path)):
-        raise InputError(f"{name} is a spreadsheet; save it as CSV (UTF-8), or pass what pandas.read_excel returns.")
-    expected, is_parquet = kind(path), head.startswith(b"PAR1")
+    expected, is_zip = kind(path), head.startswith(b"PK\3\4")
+    if path.suffix.lower() in _SPREADSHEETS or head.startswith(_OLD_EXCEL):
+        raise InputError(f"{name} is a spreadsheet in a format that is not read; save it as .xlsx or CSV.")
+    if is_zip and expected != WORKBOOKS and _is_spreadsheet(path):
+        raise InputError(
+            f"{name} is a spreadsheet with the name of another file; rename it to .xlsx, or save it as CSV."
+        )
+    if expected == WORKBOOKS:
+        if not is_zip:
+            raise InputError(
+                f"{name} is a spreadsheet by its name, but not by its content; rename it, or save it again."
+            )
+        return None
+    is_parquet = head.startswith(b"PAR1")
     if expected is None:
         ending = f"ends in {path.suffix.lower()!r}" if path.suffix else "has a name without an ending"
-        raise InputError(f"{name} {ending}, but .csv, .tsv, .txt (also with .gz) or .parquet is expected; convert it.")
+        raise InputError(
+            f"{name} {ending}, but .csv, .tsv, .txt (also with .gz), .xlsx or .parquet is expected; convert it."
+        )
     if expected == PARQUET and not is_parquet:
         raise InputError(f"{name} is named as a Parquet file, but is not one; rename it.")
     if expected == TEXT and is_parquet:
@@ -105,8 +119,8 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
 
 def check_text(source: Source, name: str) -> Source:
     """Return the source unchanged; refuse it if its first bytes show that it is not CSV text."""
-    with explain_errors(name), open_text(source) as file:
-        head = file.buffer.read(4096)
+    with explain_errors(name), open_bytes(source) as file:
+        head = file.read(4096)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     for signature, description, remedy in _NOT_TABLES:
         if start.startswith(signature):
@@ -117,6 +131,14 @@ def check_text(source: Source, name: str) -> Source:
         raise InputError(f"{name} is a binary file, not text; pass a CSV file, saved as UTF-8.")
     if not start:
         raise InputError(f"{name} is empty; pass a file with a header and at least two rows.")
+    with explain_errors(name):
+        encoding = encoding_of(source)
+    if encoding == WINDOWS:
+        warn(
+            f"{name} is not UTF-8 text, so it was read as Windows-1252, which older versions of Excel and R write; if "
+            "letters with accents look wrong, save it as UTF-8.",
+            ColumnWarning,
+        )
     return source
 
 

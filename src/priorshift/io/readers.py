@@ -16,15 +16,33 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from priorshift.errors import InputError, InputTypeError
-from priorshift.io.cells import cells_of_array, cells_of_series, object_cells
+from priorshift.io.cells import (
+    DATE_ORDERS,
+    Cells,
+    as_dates,
+    as_text,
+    cells_of_array,
+    cells_of_series,
+    is_missing,
+    object_cells,
+)
 from priorshift.io.csv_text import Column, CsvLayout, read_csv
-from priorshift.io.files import Piped, check_text, text_or_parquet
-from priorshift.io.tables import ColumnSelection, Table, check_columns, check_finite, check_numbers, empty_table_error
+from priorshift.io.files import WORKBOOKS, Piped, check_text, kind, text_or_parquet
+from priorshift.io.tables import (
+    CellRules,
+    ColumnSelection,
+    Table,
+    check_columns,
+    check_finite,
+    check_numbers,
+    empty_table_error,
+)
+from priorshift.io.workbooks import read_workbook
 
 _ROWS = 65_536  # rows decoded at a time: a row group is often the whole file
 _BUFFER = 1 << 20  # bytes of a column read at a time, instead of a whole row group
 _MAX_DENSE = 1  # GiB up to which a sparse matrix is converted to a dense one
-_TABLE = "a 2-D array, a list of rows, a data frame or the path of a CSV or Parquet file"
+_TABLE = "a 2-D array, a list of rows, a data frame or the path of a CSV, Excel or Parquet file"
 _ALL_FEATURES = ColumnSelection()
 _DASK = ("dask", "dask_expr")  # packages of Dask's collections
 
@@ -41,12 +59,18 @@ def read_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURE
     """
     if isinstance(source, Table):
         return source
+    return _apply_rules(_read_source(source, name, selection), selection.rules)
+
+
+def _read_source(source: Any, name: str, selection: ColumnSelection) -> Table:
+    """Read a table as `read_table` does, without the user's rules about cells, except that CSV text follows them."""
     if isinstance(source, (str, Path, Piped)):
         name = f"{name} ({source})"
         text = check_text(source.content, name) if isinstance(source, Piped) else text_or_parquet(Path(source), name)
-        if text is None:
-            return _from_parquet(Path(str(source)), name, selection)
-        return from_columns(name, *read_csv(text, name, selection))
+        if text is not None:
+            return from_columns(name, *read_csv(text, name, selection))
+        path = Path(str(source))
+        return (read_workbook if kind(path) == WORKBOOKS else _from_parquet)(path, name, selection)
     if (frame := frame_of(source, name)) is not None:
         return _from_frame(frame, name, selection)
     if selection.extra:
@@ -54,6 +78,47 @@ def read_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURE
         unnamed = f"an array without column names, so it has no column {selection.extra[0]!r}"
         raise InputError(f"{name} is {unnamed}; pass a data frame.")
     return _from_array(source, name)
+
+
+def _apply_rules(table: Table, rules: CellRules) -> Table:
+    """Return a table in which the user's missing values are missing, and stated columns are categories or dates."""
+    values, kinds = table.values, {column: kind for column, kind in rules.kinds.items() if column in table.names}
+    has_missing = bool(rules.missing) and any(rules.is_missing(cells).any() for cells in table.cells or values.T)
+    if not kinds and not has_missing:
+        return table
+    table = table.as_cells()
+    columns = []
+    for k, cells in enumerate(table.cells):
+        is_gap, kind = rules.is_missing(cells), kinds.get(table.column_name(k))
+        if is_gap.any():
+            cells = cells.copy()
+            cells[is_gap] = None if cells.dtype == object else np.nan
+        if kind == "category" and cells.dtype != object:
+            pairs = zip(cells.tolist(), is_missing(cells), strict=True)
+            cells = object_cells(None if missing else as_text(cell) for cell, missing in pairs)
+        elif kind in DATE_ORDERS:
+            cells = _parse_dates(cells, str(kind), table, k)
+        columns.append(cells)
+    return replace(table, cells=tuple(columns), native=None)
+
+
+def _parse_dates(cells: Cells, order: str, table: Table, k: int) -> Cells:
+    """Return column `k`, which the user states to hold dates in an order such as "day-first", as dates."""
+    if cells.dtype.kind == "M" or is_missing(cells).all():
+        return cells
+    if cells.dtype == object:
+        dates = as_dates(cells, order)
+        wrong = np.isnat(dates) & ~is_missing(cells)
+        if not wrong.any():
+            return dates
+        row = int(wrong.argmax())
+    else:
+        row = 0
+    shown = repr(str(cells[row]))
+    raise InputError(
+        f"{table.name} holds {shown} in {table.place(row, k)}, which is not a {order} date; correct the cell, or leave "
+        "the column out of the options for dates."
+    )
 
 
 def from_columns(name: str, layout: CsvLayout, columns: Sequence[Column]) -> Table:
@@ -77,10 +142,9 @@ def frame_of(source: Any, name: str) -> Any:
         import pyarrow
 
         return pyarrow.Table.from_batches([source])
-    if isinstance(source, nw.LazyFrame) or type(source).__name__ == "LazyFrame":
-        raise InputTypeError(f"{name} is a lazy frame, but its rows are needed; call .collect() on it first.")
     if not (isinstance(source, nw.DataFrame) or nw.dependencies.is_into_dataframe(source)):
-        return None
+        lazy = None if is_distributed(source) else nw.from_native(source, pass_through=True)
+        return nw.to_native(lazy.collect()) if isinstance(lazy, nw.LazyFrame) else None  # of polars, DuckDB and others
     if nw.dependencies.is_pandas_dataframe(source):  # its names may be numbers, tuples or repeated
         return source.set_axis([str(c) for c in source.columns], axis=1)
     return source
@@ -180,6 +244,13 @@ def as_array(source: Any, name: str, dtype: Any = None) -> NDArray[Any]:
         raise InputError(f"Complex data not supported: {name} holds complex numbers; pass real ones.")
     if array.ndim == 0:
         raise InputTypeError(f"{name} is of type {type(source).__name__}, but a table is expected; pass {_TABLE}.")
+    if array.ndim == 3:
+        bands, height, width = array.shape
+        raise InputError(
+            f"{name} has 3 dimensions ({bands} × {height} × {width}), but rows and columns are expected. For a raster "
+            "with bands first, pass X.reshape(len(X), -1).T, without the cells outside of the area; for xarray, pass "
+            "dataset.to_dataframe().dropna()."
+        )
     if array.ndim != 2:
         raise InputError(
             f"{name} has {array.ndim} dimension{'s' * (array.ndim != 1)}, but rows and columns are expected. "

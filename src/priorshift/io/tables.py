@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,27 +11,67 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.errors import InputError
-from priorshift.io.cells import Cells, as_number, is_missing, join_cells
+from priorshift.arrays import Mask
+from priorshift.errors import ColumnWarning, InputError
+from priorshift.io.cells import Cells, as_number, as_text, is_missing, join_cells
+from priorshift.warning_records import warn
 
 LARGEST = 1e150  # squares of larger values overflow
+COLUMN_KINDS = ("category", "day-first", "month-first")
 _CELLS_PER_CHUNK = 1 << 22  # so that a table of many columns has fewer rows in each chunk
 
 
 @dataclass(frozen=True)
+class CellRules:
+    """What a user states about cells: further values that mean "no value", and the kinds of some columns."""
+
+    missing: tuple[str, ...] = ()  # values as text, such as "-9999" or "unknown"
+    kinds: Mapping[str, str] = field(default_factory=dict)  # by column, one of COLUMN_KINDS
+
+    @classmethod
+    def from_arguments(cls, missing: Any, columns: Any) -> CellRules:
+        """Build and check the rules from the arguments `missing`, one value or several, and `columns`, a mapping."""
+        if isinstance(missing, (str, int, float)):
+            missing = (missing,)
+        if columns is not None and not isinstance(columns, Mapping):
+            raise InputError(
+                f"columns is {type(columns).__name__}, but it must be a mapping such as {{'region': 'category'}}."
+            )
+        for name, kind in (columns or {}).items():
+            if kind not in COLUMN_KINDS:
+                expected = ", ".join(map(repr, COLUMN_KINDS))
+                raise InputError(f"columns has {kind!r} for column {name!r}, but it must be one of {expected}.")
+        return cls(tuple(as_text(value) for value in missing), dict(columns or {}))
+
+    def is_missing(self, cells: Cells) -> Mask:
+        """Return a mask of the cells that hold one of the values in `missing`; dates never do."""
+        if cells.dtype == object:
+            words = {value.lower() for value in self.missing}
+            return np.array([cell is not None and cell.lower() in words for cell in cells], dtype=bool)
+        numbers = [number for value in self.missing if (number := as_number(value)) is not None]
+        return np.isin(cells, numbers) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
+
+
+NO_RULES = CellRules()
+
+
+@dataclass(frozen=True)
 class ColumnSelection:
-    """Which columns of a table are not features, and how many rows are read at a time when streaming."""
+    """Which columns of a table are not features, how cells are read, and how many rows at a time when streaming."""
 
     extra: tuple[str, ...] = ()  # read, but not as features; every table must have them
     drop: tuple[str, ...] = ()  # not read; a table need not have them
     optional: tuple[str, ...] = ()  # as `extra`, but a table need not have them
     rows_per_chunk: int = 65_536
+    rules: CellRules = NO_RULES
+    sheet: str | None = None  # of a workbook; None is its only sheet
 
     def split(self, columns: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
         """Split the column names of a table into features, columns that are read but not as features, and dropped ones.
 
         Each list is in the order of the table.
         """
+        columns = [column for k, column in enumerate(columns) if not is_row_names(k, column)]
         dropped = [column for column in columns if column in self.drop]
         not_features = {*self.extra, *self.optional}
         extra = [column for column in columns if column in not_features and column not in self.drop]
@@ -87,6 +127,11 @@ class Table:
     def width(self) -> int:
         """The number of features."""
         return len(self.cells) or self.values.shape[1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features; empty if they have none."""
+        return self.columns or ()
 
     def column_name(self, k: int) -> str:
         """Return the name of feature `k`; if features have no names, its number `k` as text."""
@@ -169,23 +214,35 @@ def match_columns(tables: Sequence[Table]) -> list[Table]:
     first = tables[0]
     named = next((table for table in tables if table.columns), first)
     expected = dict.fromkeys(named.columns or ())  # a set in the order of the names
+    differences = [_difference(table, named) for table in tables if table.columns]
+    if any(differences):
+        received = "; ".join(filter(None, differences))
+        raise InputError(
+            f"Compared with {named.name}, {received}. Pass the same columns, or say what the others are: not features "
+            "(drop=[…], --drop), weights, groups, audited classes or ids (--weight-column, --group-column, "
+            "--audit-column, --id-column), or names of targets (by=…, --by)."
+        )
     matched = []
     for table in tables:
         if table.columns and table.columns != named.columns:
             position = {column: k for k, column in enumerate(table.columns)}
-            missing = [column for column in expected if column not in position]
-            unexpected = [column for column in position if column not in expected]
-            if missing or unexpected:
-                lacks = f"lacks {quoted(missing)}" if missing else ""
-                has = f"also has {quoted(unexpected)}" if unexpected else ""
-                differs = f"{' and '.join(filter(None, (lacks, has)))}, compared with {named.name}"
-                raise InputError(f"{table.name} {differs}; pass the same columns, or drop those that are not features.")
             table = table.select([position[column] for column in expected])
         if table.width != first.width:
             widths = f"{table.name} has {table.width} features but {first.name} has {first.width}"
             raise InputError(f"{widths}; pass the same columns in the same order.")
         matched.append(table)
     return matched
+
+
+def _difference(table: Table, expected: Table) -> str:
+    """Return which features a table lacks or has in addition, compared with another; "" if they are the same."""
+    present, wanted = set(table.names), set(expected.names)
+    missing = [column for column in expected.names if column not in present]
+    unexpected = [column for column in table.names if column not in wanted]
+    lacks = f"lacks {quoted(missing)}" if missing else ""
+    has = f"also has {quoted(unexpected)}" if unexpected else ""
+    differs = " and ".join(filter(None, (lacks, has)))
+    return f"{table.name} {differs}" if differs else ""
 
 
 def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
@@ -197,18 +254,43 @@ def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
             raise InputError(f"no table has a column {name!r} to drop; the columns of {first} are {columns}.")
 
 
+def check_stated(tables: Sequence[Table], kinds: Iterable[str]) -> None:
+    """Refuse a column whose kind is stated but that is not a feature of any table: it may be misspelt."""
+    features = {column for table in tables for column in table.names}
+    for name in kinds:
+        if name not in features:
+            first, columns = tables[0].name, quoted(tables[0].columns or ("unnamed",))
+            raise InputError(f"no table has a feature {name!r} of a stated kind; the columns of {first} are {columns}.")
+
+
 def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) -> None:
-    """Refuse a table (`name` in messages) with unnamed or repeated columns, or without one of the `required` ones."""
-    for column in columns:
-        if not column or column.startswith("__index_level_"):
-            looks = f"a column named {column!r}, which looks like a data frame's row numbers"
-            raise InputError(f"{name} has {looks}; write the file without its index (index=False), or name the column.")
+    """Refuse a table (`name` in messages) with unnamed or repeated columns, or without one of the `required` ones.
+
+    Row names are not used, with a warning.
+    """
+    for k, column in enumerate(columns):
+        if is_row_names(k, column):
+            warn(
+                "The first column has no name and was not used, as if it held row names, which R (row.names = TRUE) "
+                "and pandas (index=True) write; give it a name if it is a feature.",
+                ColumnWarning,
+            )
+        elif not column:
+            raise InputError(f"{name} has no name for column {k + 1}; name every column in the first line.")
     repeated = sorted(column for column, times in Counter(columns).items() if times > 1)
     if repeated:
         raise InputError(f"{name} has more than one column named {quoted(repeated)}; give every column its own name.")
     for column in required:
         if column not in columns:
             raise InputError(f"{name} has no column {column!r}; its columns are {quoted(columns)}.")
+
+
+def is_row_names(position: int, column: str) -> bool:
+    """Return whether a column holds row names or numbers, by its position and its name, or lack of one.
+
+    R and pandas write a first column without a name, which pandas and R's readr read as "Unnamed: 0" and "...1".
+    """
+    return column.startswith("__index_level_") or (position == 0 and column in ("", "Unnamed: 0", "...1"))
 
 
 def quoted(columns: Sequence[str]) -> str:

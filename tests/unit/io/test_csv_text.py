@@ -2,15 +2,16 @@
 
 import gzip
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from priorshift.errors import InputError
+from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.csv_text import add_columns, read_csv
 from priorshift.io.readers import read_numeric_table, read_table
-from priorshift.io.tables import ColumnSelection
+from priorshift.io.tables import CellRules, ColumnSelection
 
 NAN = float("nan")
 
@@ -31,11 +32,36 @@ def test_a_mixed_table_has_columns_of_numbers_with_nan_and_of_text_with_none():
     assert columns["age"].dtype == columns["smokes"].dtype == np.float64
 
 
-@pytest.mark.parametrize("word", ["", "NA", "n/a", "#N/A", "NaN", "nan", "NULL", "None", "<NA>", "NaT", "?", ".", "  "])
+@pytest.mark.parametrize("word", ["", "NA", "n/a", "#N/A", "NaN", "nan", "NULL", "<NA>", "NaT", "  "])
 def test_what_stands_for_a_missing_cell(word):
     _, columns = mixed(f"x,who\n1,{word}\n{word},Ann\n3,{word}\n")
     np.testing.assert_array_equal(columns["x"], [1, NAN, 3])
     assert columns["who"] == [None, "Ann", None]
+
+
+@pytest.mark.parametrize("word", ["none", "None", "?", "."])
+def test_words_that_may_be_levels_are_missing_among_numbers_only(word):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _, columns = mixed(f"x,pain,only\n1,{word},{word}\n{word},mild,{word}\n3,NA,\n")
+    np.testing.assert_array_equal(columns["x"], [1, NAN, 3])
+    assert columns["pain"] == [word, "mild", None]
+    assert columns["only"] == [word, word, None]  # the other tables show whether it is a level
+    # "none" among numbers may mean 0
+    assert ["write 0" in str(warning.message) for warning in caught] == [True] * (word.lower() == "none")
+
+
+def test_blank_cells_and_a_word_that_are_both_read_as_missing_are_reported():
+    with pytest.warns(ColumnWarning, match="'NA' in column 'country'"):
+        mixed("country,x\nDE,1\n,2\nNA,3\nFR,4\n")
+
+
+def test_further_words_for_missing_values():
+    _, columns = read_csv(
+        b"x,who\n1,Ann\nunknown,unknown\nnone,Bob\n", "t", ColumnSelection(rules=CellRules(("unknown", "None")))
+    )
+    np.testing.assert_array_equal(columns[0], [1, NAN, NAN])
+    assert columns[1] == ["Ann", None, "Bob"]
 
 
 def test_a_column_without_any_cell_is_one_of_missing_numbers():

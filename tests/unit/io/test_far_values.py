@@ -38,10 +38,18 @@ def test_a_code_is_named_with_its_column_its_value_and_its_rows(code, rows):
     spreads = abs(code - np.median(rest)) / rest[cut : len(rest) - cut].std()
     (message,) = said(column)
     found = re.fullmatch(
-        r"In X, column 'x' holds (\S+) in (\d+) rows?, (\d+) spreads from the rest; a code for a missing value\? Leave "
-        r"these rows out, or write what is known\.", message)  # fmt: skip
-    assert (float(found[1]), int(found[2])) == (code, rows)
+        r"In X, column 'x' holds (\S+) in (\d+) rows?, (\d+) spreads from the rest. If it is a code for a missing "
+        r"value, pass missing=\[(\S+)\] \(--missing[= ](\S+)\)\.", message)  # fmt: skip
+    assert (float(found[1]), int(found[2])) == (code, rows) == (float(found[4]), int(found[2]))
+    assert float(found[5]) == code
     assert int(found[3]) == pytest.approx(spreads, abs=1)
+
+
+def test_one_code_in_many_bands_is_one_warning():
+    rng = np.random.default_rng(1)
+    bands = np.where(np.arange(500)[:, None] % 50 == 1, -9999, rng.normal(50, 3, (500, 19)))
+    (message,) = said(bands, columns=tuple(f"bio{k}" for k in range(19)))
+    assert "19 columns ('bio0', 'bio1'" in message and "hold -9999 in 10 rows" in message
 
 
 def test_two_codes_are_both_named_and_columns_have_numbers_without_names():
