@@ -14,18 +14,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift.errors import InputError, StoredVersionWarning
+from priorshift.errors import InputError, PriorShiftWarning, StoredVersionWarning
 from priorshift.inference.joint import RatioInfluence
 from priorshift.inference.prior_knowledge import PointPrior, read_prior
 from priorshift.io.parameters import check_settings, is_known
 from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.sample_size import warn_of_copies, warn_of_few_groups
-from priorshift.problem import Problem, Sample, Source, SourceLayout, Target
+from priorshift.problem import Problem, Sample, Source, SourceLayout, SourceReference, Target
 from priorshift.progress import show_progress
 from priorshift.results import PriorEstimate
 from priorshift.version import __version__
-from priorshift.warning_records import warn
+from priorshift.warning_records import record_warnings, warn
 
 
 class PUEstimator(BaseEstimator, ABC):
@@ -41,6 +41,7 @@ class PUEstimator(BaseEstimator, ABC):
     # defaults for estimators without the parameter
     scenario: Literal["case-control", "censoring"] = "case-control"
     standardize: bool = False
+    keep_rows: bool = False
     verbose: bool = False
     random_state: Any = None
     _layout: SourceLayout | None  # set last, so it marks a finished fit; None after a fit to counts
@@ -103,9 +104,15 @@ class PUEstimator(BaseEstimator, ABC):
         self._forget()
         labels: dict[str, Any] = {"positive_label": positive_label, "text_labels": self.accepts_text_labels}
         metadata = {"shared": shared, "audit": audit, "weights": weights, "groups": groups}
-        source = Source.from_labels(X, y, scenario=self.scenario, standardize=self.standardize, **labels, **metadata)
-        self._check_metadata(source.metadata)
-        return self.fit_source(source)
+        with record_warnings(PriorShiftWarning, show=True) as records:
+            source = Source.from_labels(
+                X, y, scenario=self.scenario, standardize=self.standardize, **labels, **metadata
+            )
+            self._check_metadata(source.metadata)
+            self.fit_source(source)
+        if self.keep_rows:
+            self.reference_ = SourceReference.from_fit(source, records)
+        return self
 
     def source_of(self, problem: Problem) -> Source:
         """Build the source of a problem under this estimator's scenario and scaling.

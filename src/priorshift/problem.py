@@ -8,13 +8,14 @@ source, which rows are one observation, and one scale for all columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priorshift import errors
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
 from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.io import observations, sample_size
@@ -27,7 +28,7 @@ from priorshift.io.sample_size import RowMass
 from priorshift.io.scaling import Rows, Scaling
 from priorshift.io.source_encoder import SourceEncoder
 from priorshift.io.tables import Table, check_numbers, match_columns
-from priorshift.warning_records import warn
+from priorshift.warning_records import WarningRecord, warn
 
 Kind = Literal["rows", "chunks", "counts", "moments"]
 
@@ -391,6 +392,28 @@ class Source:
                 "pass shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
                 DuplicateRowsWarning,
             )
+
+
+@dataclass(frozen=True, eq=False)
+class SourceReference:
+    """What a later diagnosis of a target needs of a source besides the fit."""
+
+    source: Source  # with its rows
+    warnings: tuple[tuple[str, str], ...]  # class, one of `priorshift.errors`, and message of each warning of the fit
+
+    @classmethod
+    def from_fit(cls, source: Source, records: Sequence[WarningRecord]) -> SourceReference:
+        """Keep a source with its rows as numbers, and the library's warnings during its fit."""
+        warnings = []
+        for category, message in records:
+            names = [base.__name__ for base in category.__mro__ if base.__module__ == errors.__name__]
+            warnings.append((names[0], message))
+        return cls(replace(source, table=replace(source.table, native=None)), tuple(warnings))
+
+    @property
+    def records(self) -> list[WarningRecord]:
+        """Category and message of each warning of the fit."""
+        return [(getattr(errors, name), message) for name, message in self.warnings]
 
 
 def _source_audit(classes: Floats, positive: Index, population: Index, shared: Pairs) -> Audit:

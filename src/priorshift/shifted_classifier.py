@@ -353,7 +353,7 @@ class ShiftedClassifier(PUClassifier):
         It does if it is, or wraps, a pipeline, or if it was fitted before on the columns of the frame.
         """
         columns = source.input_columns[1]
-        if columns is None:
+        if columns is None or source.table.native is None:  # an array, or a file
             return False
         parts = [self.classifier, *self.classifier.get_params().values()]
         fitted_on = getattr(self.classifier, "feature_names_in_", ())
@@ -365,7 +365,7 @@ class ShiftedClassifier(PUClassifier):
         if not self._passes_native:
             return table.values
         if table.native is None:
-            raise InputError(f"{table.name} is a file, but a pipeline needs a data frame; read the file first.")
+            raise InputError(f"{table.name} is a file, but the classifier was fitted to a data frame; pass one.")
         return table.native
 
     def _classifier_rows(self, table: Table) -> Any:

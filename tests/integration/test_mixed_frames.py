@@ -220,7 +220,8 @@ def test_what_is_special_to_the_last_step_of_a_pipeline_counts():
         ps.ShiftedClassifier(make_pipeline(ps.TableEncoder(), censoring), ps.TCPU(0.3)).fit(X, Y)
 
 
-def test_a_file_is_refused_where_a_pipeline_needs_a_frame(tmp_path):
-    X.to_csv(tmp_path / "x.csv", index=False)
+def test_a_file_is_refused_where_a_pipeline_was_fitted_to_a_frame(tmp_path):
+    T.to_csv(tmp_path / "t.csv", index=False)
+    fitted = ps.ShiftedClassifier(CLASSIFIERS["columns by name"], ps.TCPU(0.3), random_state=0).fit(X, Y)
     with pytest.raises(InputError, match="data frame"):
-        ps.ShiftedClassifier(CLASSIFIERS["columns by name"], ps.TCPU(0.3)).fit(str(tmp_path / "x.csv"), Y)
+        fitted.predict(str(tmp_path / "t.csv"))

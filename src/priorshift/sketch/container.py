@@ -15,11 +15,12 @@ L                     the header: one JSON object in UTF-8, padded with spaces s
 
 The header's object has exactly these keys: ``"format"``, the number 2; ``"kind"``, a word such as ``"sketch"``;
 ``"priorshift"``, the version of the library that wrote the file; ``"header"``, an object with what the kind needs; and
-``"arrays"``, a list of objects with ``"name"`` (unique), ``"dtype"`` (``"<f8"``, a float of 64 bits; ``"<i8"``, a signed
-integer of 64 bits; or ``"|u1"``, ``"<u2"`` or ``"<u4"``, an unsigned one of 8, 16 or 32 bits) and ``"shape"`` (a list of
-whole numbers; ``[]`` is a single number). Integers are written in the smallest type that holds all of an array. All
-numbers are finite, in the header and in the arrays. A later format keeps the magic line, the length, ``"format"`` and the checksum at the
-end, so that every reader can tell a newer file from a damaged one.
+``"arrays"``, a list of objects with ``"name"`` (unique), ``"dtype"`` and ``"shape"`` (a list of whole numbers; ``[]`` is
+a single number). A dtype is ``"<f8"``, a float of 64 bits; ``"<i8"``, a signed integer of 64 bits; or ``"|u1"``,
+``"<u2"`` or ``"<u4"``, an unsigned one of 8, 16 or 32 bits. Integers are written in the smallest unsigned type that
+holds all of an array, and in ``"<i8"`` if none does. All numbers are finite, in the header and in the arrays. A later
+format keeps the magic line, the length, ``"format"`` and the checksum at the end, so that every reader can tell a newer
+file from a damaged one.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ def _to_stored(array: NDArray[Any], name: str) -> NDArray[Any]:
     if numbers.dtype.kind != "f":
         numbers = numbers.astype(np.int64, casting="safe")
         low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
-        unsigned = [name for name in ("|u1", "<u2", "<u4") if 0 <= low and high <= np.iinfo(name).max]
+        unsigned = [name for name in ("|u1", "<u2", "<u4") if low >= 0 and high <= np.iinfo(name).max]
         dtype = unsigned[0] if unsigned else "<i8"
     stored = np.ascontiguousarray(numbers.astype(dtype))
     if not _is_finite(stored):

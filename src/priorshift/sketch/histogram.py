@@ -283,11 +283,13 @@ def _read_pairs(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> Floats:
     per_bin, second, counts = (arrays[name] for name in ("pairs_per_bin", "pair_bins", "pair_counts"))
     if len(arrays["counts"]) > _MAX_REPEATS:
         raise fields.refused(f"its model has {len(arrays['counts'])} repetitions, more than {_MAX_REPEATS}")
-    are_bins = all(((0 <= bins) & (bins <= mixture.BINS)).all() for bins in (per_bin, second + 1))
+    are_bins = all(((bins >= 0) & (bins <= mixture.BINS)).all() for bins in (per_bin, second + 1))
     if not are_bins or per_bin.sum() != len(counts) or (counts < 1).any():
         raise fields.refused("its counts do not add up")
     pairs = np.zeros((per_bin.size, mixture.BINS))
-    pairs[np.repeat(np.arange(per_bin.size), per_bin.ravel()), second] = counts  # a pair that is given twice counts once
+    pairs[np.repeat(np.arange(per_bin.size), per_bin.ravel()), second] = (
+        counts  # a pair that is given twice counts once
+    )
     return pairs.reshape(*per_bin.shape, mixture.BINS)
 
 
