@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, logit, ndtri
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import (
@@ -171,14 +173,14 @@ class ShiftedClassifier(PUClassifier):
     ) -> Calibration:
         """Return the log odds of P(Y=1|x) as a function of the score, from cross-fitted scores of the classifier.
 
-        `classifier` is not fitted; `arguments` are those of its `fit`, of which the weights apply to folds too.
+        `classifier` is not fitted; `arguments` are those of its `fit`, of which folds get weights and groups.
         """
         table, y, folds = source.table, source.labeled.astype(int), min(self.folds, *source.sizes)
         fold, scores = source.deal_folds(folds, rng), np.empty(len(y))
         for k in range(folds):
             train = fold != k
-            weights = {name: w[train] for name, w in arguments.items() if name.endswith("sample_weight")}
-            fitted = clone(classifier).fit(self._rows_as_passed(table.take(train)), y[train], **weights)
+            of_rows = {name: v[train] for name, v in arguments.items() if name.endswith(("sample_weight", "groups"))}
+            fitted = clone(classifier).fit(self._rows_as_passed(table.take(train)), y[train], **of_rows)
             scores[~train] = _log_odds(fitted, self._classifier_rows(table.take(~train)))
         # masses sum to 1, so that these weights sum to the effective sample size
         weights_P, weights_U = source.P.size * source.P.mass, source.U.size * source.U.mass
@@ -496,10 +498,21 @@ def _last_step(estimator: Any) -> Any:
 
 
 def _fit_arguments(classifier: Any, source: Source) -> dict[str, Any]:
-    """Return what the classifier's `fit`, or that of the last step of a pipeline, takes besides X and y."""
-    prefix = f"{classifier.steps[-1][0]}__" if isinstance(classifier, Pipeline) else ""
-    arguments = {}
-    for name, value in {"shared": source.shared_argument, "sample_weight": source.weights}.items():
-        if value is not None and has_fit_parameter(_last_step(classifier), name):
-            arguments[prefix + name] = value
-    return arguments
+    """Return what the classifier's `fit`, or that of the last step of a pipeline, takes besides X and y.
+
+    Where scikit-learn's metadata routing is on, it is what the classifier or its parts request. A pipeline also gets
+    weights that its last step takes and has neither requested nor declined, so that scikit-learn refuses them.
+    """
+    metadata = {"shared": source.shared_argument, "sample_weight": source.weights, "groups": source.groups}
+    metadata = {name: value for name, value in metadata.items() if value is not None}
+    last, is_pipeline = _last_step(classifier), isinstance(classifier, Pipeline)
+    taken = {name for name in ("shared", "sample_weight") if has_fit_parameter(last, name)}
+    if not get_config()["enable_metadata_routing"]:
+        prefix = f"{classifier.steps[-1][0]}__" if is_pipeline else ""
+        return {prefix + name: metadata[name] for name in taken & metadata.keys()}
+    requested = get_routing_for_object(classifier).consumes("fit", metadata.keys())
+    request = get_routing_for_object(last)  # of a single estimator, unless it wraps others
+    if "sample_weight" in taken and isinstance(request, MetadataRequest):
+        is_unset = request.fit.requests.get("sample_weight") is None
+        requested = requested | {"sample_weight"} if is_unset else requested
+    return {name: metadata[name] for name in requested & metadata.keys()}

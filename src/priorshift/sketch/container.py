@@ -15,8 +15,8 @@ L                     the header: one JSON object in UTF-8, padded with spaces s
 
 The header's object has exactly these keys: ``"format"``, the number 2; ``"kind"``, a word such as ``"sketch"``;
 ``"priorshift"``, the version of the library that wrote the file; ``"header"``, an object with what the kind needs; and
-``"arrays"``, a list of objects with ``"name"`` (unique), ``"dtype"`` and ``"shape"`` (whole numbers in a list; ``[]`` is
-a single number). A dtype is ``"<f8"``, a float of 64 bits; ``"<i8"``, a signed integer of 64 bits; or ``"|u1"``,
+``"arrays"``, a list of objects with ``"name"`` (unique), ``"dtype"`` and ``"shape"`` (a list of whole numbers; ``[]``
+is a single number). A dtype is ``"<f8"``, a float of 64 bits; ``"<i8"``, a signed integer of 64 bits; or ``"|u1"``,
 ``"<u2"`` or ``"<u4"``, an unsigned one of 8, 16 or 32 bits. Integers are written in the smallest unsigned type that
 holds all of an array, and in ``"<i8"`` if none does. All numbers are finite, in the header and in the arrays. A later
 format keeps the magic line, the length, ``"format"`` and the checksum at the end, so that every reader can tell a newer
