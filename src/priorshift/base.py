@@ -14,18 +14,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from priorshift.errors import InputError, StoredVersionWarning
+from priorshift.errors import InputError, PriorShiftWarning, StoredVersionWarning
 from priorshift.inference.joint import RatioInfluence
 from priorshift.inference.prior_knowledge import PointPrior, read_prior
 from priorshift.io.parameters import check_settings, is_known
-from priorshift.io.readers import read_numeric_table
+from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.io.sample_size import warn_of_copies, warn_of_few_groups
-from priorshift.problem import Problem, Sample, Source, SourceLayout, Target
+from priorshift.problem import Problem, Sample, Source, SourceLayout, SourceReference, Target
 from priorshift.progress import show_progress
 from priorshift.results import PriorEstimate
 from priorshift.version import __version__
-from priorshift.warning_records import warn
+from priorshift.warning_records import record_warnings, warn
 
 
 class PUEstimator(BaseEstimator, ABC):
@@ -41,6 +41,7 @@ class PUEstimator(BaseEstimator, ABC):
     # defaults for estimators without the parameter
     scenario: Literal["case-control", "censoring"] = "case-control"
     standardize: bool = False
+    keep_rows: bool = False
     verbose: bool = False
     random_state: Any = None
     _layout: SourceLayout | None  # set last, so it marks a finished fit; None after a fit to counts
@@ -74,8 +75,10 @@ class PUEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like or data frame of shape (rows, features)
-            Labelled positives and unlabelled rows. Estimators that need the rows later keep a reference to an array, as
-            scikit-learn's nearest neighbours do: do not change it in place before `estimate`.
+            Labelled positives and unlabelled rows. Columns of a data frame may hold text, categories, dates and missing
+            cells: they are encoded as by :class:`TableEncoder`, fitted on the unlabelled rows. An array must hold
+            numbers. Estimators that need the rows later keep a reference to an array, as scikit-learn's nearest
+            neighbours do: do not change it in place before `estimate`.
         y : array-like of shape (rows,)
             Two values; the larger one means labelled positive, unless `positive_label` is given.
         shared : None, "identical" or array-like of shape (rows,)
@@ -101,9 +104,15 @@ class PUEstimator(BaseEstimator, ABC):
         self._forget()
         labels: dict[str, Any] = {"positive_label": positive_label, "text_labels": self.accepts_text_labels}
         metadata = {"shared": shared, "audit": audit, "weights": weights, "groups": groups}
-        source = Source.from_labels(X, y, scenario=self.scenario, standardize=self.standardize, **labels, **metadata)
-        self._check_metadata(source.metadata)
-        return self.fit_source(source)
+        with record_warnings(PriorShiftWarning, show=True) as records:
+            source = Source.from_labels(
+                X, y, scenario=self.scenario, standardize=self.standardize, **labels, **metadata
+            )
+            self._check_metadata(source.metadata)
+            self.fit_source(source)
+        if self.keep_rows:
+            self.reference_ = SourceReference.from_fit(source, records)
+        return self
 
     def source_of(self, problem: Problem) -> Source:
         """Build the source of a problem under this estimator's scenario and scaling.
@@ -128,9 +137,9 @@ class PUEstimator(BaseEstimator, ABC):
             warn_of_few_groups(source.U.observations, "unlabelled sample")
         self._forget()
         self.classes_ = source.classes
-        self.n_features_in_ = source.table.values.shape[1]
-        if source.table.columns:
-            self.feature_names_in_ = np.asarray(source.table.columns, dtype=object)
+        self.n_features_in_, names = source.input_columns
+        if names:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
         with show_progress(self.verbose):
             self._fit(source, np.random.default_rng(self.random_state))
         self._settings = self.get_params()
@@ -240,7 +249,7 @@ class TargetPriorEstimator(PUEstimator):
         Parameters
         ----------
         X_target : array-like or data frame of shape (rows, features)
-            Unlabelled rows with the columns of the source.
+            Unlabelled rows with the columns of the source, which are encoded as in `fit`.
         audit, weights, groups : None or array-like of shape (rows,)
             As in `fit`, for the rows of the target. A group with the name of one of the source is the same group.
 
@@ -285,7 +294,7 @@ class PUClassifier(ClassifierMixin, PUEstimator):
     def _read_rows(self, X: Any) -> Target:
         """Read rows whose class is to be predicted; named columns may be in any order, and come in that of the fit."""
         layout = self._target_layout(RowMetadata())
-        table = read_numeric_table(X, "X")
+        table = read_table(X, "X")
         width, expected = table.width, self.n_features_in_
         has_names = table.columns and hasattr(self, "feature_names_in_")  # names are compared when columns are matched
         if width != expected and not has_names:

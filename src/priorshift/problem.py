@@ -8,25 +8,27 @@ source, which rows are one observation, and one scale for all columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priorshift import errors
 from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
 from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.io import observations, sample_size
 from priorshift.io.column_checks import warn_of_far_values
 from priorshift.io.labels import Audit, as_audit, read_labels
 from priorshift.io.observations import KnownGroups
-from priorshift.io.readers import read_numeric_table
+from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import NO_METADATA, MetadataColumns, RowMetadata, join_source_metadata
 from priorshift.io.sample_size import RowMass
 from priorshift.io.scaling import Rows, Scaling
-from priorshift.io.tables import Table, match_columns
-from priorshift.warning_records import warn
+from priorshift.io.source_encoder import SourceEncoder
+from priorshift.io.tables import Table, check_numbers, match_columns
+from priorshift.warning_records import WarningRecord, warn
 
 Kind = Literal["rows", "chunks", "counts", "moments"]
 
@@ -112,15 +114,20 @@ class SourceLayout:
     scaling: Scaling
     repeats_by_chance: bool  # whether equal rows may be different observations, as rows of a few discrete columns are
     groups: KnownGroups
+    encoder: SourceEncoder | None = None  # of columns with names; None where columns must be numbers
 
     def read(self, X: Any, **metadata: Any) -> Target:
         """Read a target as a user passes it; `metadata` are the arrays audit, weights and groups, an entry per row."""
-        table = read_numeric_table(X, "target")
+        table = self._encode(read_table(X, "target"))
         return self.target(table, RowMetadata.read(len(table), owner="target", **metadata))
+
+    def _encode(self, table: Table) -> Table:
+        """Return a table as numbers, by the encoding of the source."""
+        return check_numbers(table) if self.encoder is None else self.encoder(table)
 
     def read_rows(self, table: Table) -> Target:
         """Return rows whose class is to be predicted as a target: any number of rows, each its own observation."""
-        [_, table] = match_columns([self.columns, table])
+        [_, table] = match_columns([self.columns, self._encode(table)])
         self.scaling.warn_of_left_out(table)
         scaled, observation = self.scaling.rows(table.values), np.arange(len(table))
         no_source, copies = np.full(len(table), -1), np.ones(len(table), dtype=np.intp)
@@ -175,6 +182,7 @@ class Source:
     copies: Index  # number of copies of each row, itself included
     repeats_by_chance: bool  # whether equal rows may be different observations, as in SourceLayout
     audit: Audit | None = None  # audited rows, by their positions in `unshared`
+    encoder: SourceEncoder | None = None  # how X was encoded; None where its columns must be numbers
     P: RowMass = field(init=False)  # of the rows of P
     U: RowMass = field(init=False)  # of the rows of U
     sizes: tuple[int, int] = field(init=False)  # labelled and unlabelled rows
@@ -225,19 +233,31 @@ class Source:
 
         `text_labels` allows a `y` of text; `metadata` are the arguments shared, audit, weights and groups.
         """
-        table = read_numeric_table(X, "X")
+        table = read_table(X, "X")
+        if table.columns is None:
+            table = check_numbers(table)
         labeled, classes = read_labels(y, len(table), classifier=text_labels, positive_label=positive_label)
         sample_size.check_sizes(positive=int(labeled.sum()), unlabeled=int((~labeled).sum()))
-        return cls._build(table, labeled, classes, RowMetadata.read(len(table), **metadata), scenario, standardize)
+        encoder, table = SourceEncoder.fit(table, labeled)
+        row_metadata = RowMetadata.read(len(table), **metadata)
+        return cls._build(table, labeled, classes, row_metadata, scenario, standardize, encoder)
 
     @classmethod
     def _build(
-        cls, table: Table, labeled: Mask, classes: NDArray[Any], metadata: RowMetadata, scenario: str, standardize: bool
+        cls,
+        table: Table,
+        labeled: Mask,
+        classes: NDArray[Any],
+        metadata: RowMetadata,
+        scenario: str,
+        standardize: bool,
+        encoder: SourceEncoder | None = None,
     ) -> Source:
         """Build a source: find the rows of U, shared rows, copies and observations, and compute the scale of columns.
 
-        `labeled` says which rows are labelled positives, `classes` are the two values of y. Under "censoring" U is all
-        rows, since the unlabelled rows are what the labelling left of the population.
+        `labeled` says which rows are labelled positives, `classes` are the two values of y, `encoder` is what encoded
+        the table. Under "censoring" U is all rows, since the unlabelled rows are what the labelling left of the
+        population.
         """
         positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
         states_shared = metadata.identical or metadata.ids is not None
@@ -285,6 +305,7 @@ class Source:
             copies=np.bincount(copy_number)[copy_number],
             repeats_by_chance=repeats_by_chance,
             audit=audit,
+            encoder=encoder,
         )
 
     @property
@@ -307,11 +328,17 @@ class Source:
         return column
 
     @property
+    def input_columns(self) -> tuple[int, tuple[str, ...] | None]:
+        """Number and names of the columns as the user passed them, before encoding; None without names."""
+        passed = self.table if self.encoder is None else self.encoder
+        return passed.width, passed.columns
+
+    @property
     def layout(self) -> SourceLayout:
         """The columns, scale and groups that are needed to read a target."""
         groups = KnownGroups() if self.groups is None else KnownGroups.from_rows(self.groups, self.observation)
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
-        return SourceLayout(columns, self.scaling, self.repeats_by_chance, groups)
+        return SourceLayout(columns, self.scaling, self.repeats_by_chance, groups, self.encoder)
 
     def without_rows(self) -> Source:
         """Return a copy for storing, without the rows, ids and audit; groups are named by observation numbers."""
@@ -365,6 +392,28 @@ class Source:
                 "pass shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
                 DuplicateRowsWarning,
             )
+
+
+@dataclass(frozen=True, eq=False)
+class SourceReference:
+    """What a later diagnosis of a target needs of a source besides the fit."""
+
+    source: Source  # with its rows
+    warnings: tuple[tuple[str, str], ...]  # class, one of `priorshift.errors`, and message of each warning of the fit
+
+    @classmethod
+    def from_fit(cls, source: Source, records: Sequence[WarningRecord]) -> SourceReference:
+        """Keep a source with its rows as numbers, and the library's warnings during its fit."""
+        warnings = []
+        for category, message in records:
+            names = [base.__name__ for base in category.__mro__ if base.__module__ == errors.__name__]
+            warnings.append((names[0], message))
+        return cls(replace(source, table=replace(source.table, native=None)), tuple(warnings))
+
+    @property
+    def records(self) -> list[WarningRecord]:
+        """Category and message of each warning of the fit."""
+        return [(getattr(errors, name), message) for name, message in self.warnings]
 
 
 def _source_audit(classes: Floats, positive: Index, population: Index, shared: Pairs) -> Audit:

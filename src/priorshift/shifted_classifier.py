@@ -6,12 +6,16 @@ import warnings
 from dataclasses import replace
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, logit, ndtri
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.adapt import (
@@ -50,7 +54,9 @@ class ShiftedClassifier(PUClassifier):
     Parameters
     ----------
     classifier : classifier
-        A classifier with ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`.
+        A classifier with ``fit(X, y)`` and ``predict_proba`` or ``decision_function``. See `predicts`. A scikit-learn
+        pipeline gets a data frame as you pass it, so that its steps can select and encode columns; any other classifier
+        gets numbers, encoded as by :class:`TableEncoder`.
     prior_estimator : estimator or None
         An estimator with ``fit(X, y)`` and ``estimate(X_target)``. Default None, which is :class:`WitnessShift`. Wrap
         one that is already fitted to the same source in scikit-learn's ``FrozenEstimator``.
@@ -145,36 +151,37 @@ class ShiftedClassifier(PUClassifier):
             else:
                 metadata = metadata_arguments(prior_estimator, replace(source.metadata, audit=source.audit_column))
                 self.prior_estimator_ = prior_estimator.fit(_rows_for(prior_estimator, table), y, **metadata)
-            arguments = {}  # what the classifier's `fit` takes besides X and y
-            for name, value in {"shared": source.shared_argument, "sample_weight": source.weights}.items():
-                if value is not None and has_fit_parameter(classifier, name):
-                    arguments[name] = value
-            self.classifier_ = clone(classifier).fit(table.values, y, **arguments)
-            self._column_order = self._match_columns(table)
-            _log_odds(self.classifier_, table.values[:2, self._column_order])  # raise errors now, not when predicting
+            arguments = _fit_arguments(classifier, source)
+            self._passes_native = self._takes_frame(source)
+            self.classifier_ = clone(classifier).fit(self._rows_as_passed(table), y, **arguments)
+            self._column_order = self._match_columns(source)
+            _log_odds(self.classifier_, self._classifier_rows(table.take(slice(2))))  # raise errors now
             # the user's prior, else the classifier's, else the prior estimator's, else that of KM2
-            prior = self.source_prior or getattr(self.classifier_, "prior_", None)
+            prior = self.source_prior or getattr(_last_step(self.classifier_), "prior_", None)
             prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
             if prior is None:
                 prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
             self.source_prior_ = float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
             self.calibration_ = IDENTITY
             if not self._predicts_positive():
-                self.calibration_ = self._calibrate(classifier, source, arguments.get("sample_weight"), rng)
+                self.calibration_ = self._calibrate(classifier, source, arguments, rng)
                 warn_of_few(len(source.positive))
         self._set_target_prior(None, self.source_prior_)
 
-    def _calibrate(self, classifier: Any, source: Source, weights: Any, rng: np.random.Generator) -> Calibration:
+    def _calibrate(
+        self, classifier: Any, source: Source, arguments: dict[str, Any], rng: np.random.Generator
+    ) -> Calibration:
         """Return the log odds of P(Y=1|x) as a function of the score, from cross-fitted scores of the classifier.
 
-        `classifier` is not fitted; `weights` are those of all rows, None for equal weights.
+        `classifier` is not fitted; `arguments` are those of its `fit`, of which folds get weights and groups.
         """
-        X, y, folds = source.table.values, source.labeled.astype(int), min(self.folds, *source.sizes)
+        table, y, folds = source.table, source.labeled.astype(int), min(self.folds, *source.sizes)
         fold, scores = source.deal_folds(folds, rng), np.empty(len(y))
         for k in range(folds):
             train = fold != k
-            sample_weight = {} if weights is None else {"sample_weight": weights[train]}
-            scores[~train] = _log_odds(clone(classifier).fit(X[train], y[train], **sample_weight), X[~train])
+            of_rows = {name: v[train] for name, v in arguments.items() if name.endswith(("sample_weight", "groups"))}
+            fitted = clone(classifier).fit(self._rows_as_passed(table.take(train)), y[train], **of_rows)
+            scores[~train] = _log_odds(fitted, self._classifier_rows(table.take(~train)))
         # masses sum to 1, so that these weights sum to the effective sample size
         weights_P, weights_U = source.P.size * source.P.mass, source.U.size * source.U.mass
         return calibrate(scores[source.positive], scores[source.population], self.source_prior_, weights_P, weights_U)
@@ -339,15 +346,44 @@ class ShiftedClassifier(PUClassifier):
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Return the classifier's score of each row of X, as a user passes it."""
-        rows = self._read_rows(X).table.values[:, self._column_order]  # refuses an estimator that is not fitted
-        return _log_odds(self.classifier_, rows)
+        table = self._read_rows(X).table  # refuses an estimator that is not fitted
+        return _log_odds(self.classifier_, self._classifier_rows(table))
 
-    def _match_columns(self, table: Table) -> NDArray[np.intp]:
-        """Return the positions in the source table of the columns of the fitted classifier, in the order that it uses.
+    def _takes_frame(self, source: Source) -> bool:
+        """Return whether the classifier gets the data frame that the user passed, rather than numbers.
+
+        It does if it is, or wraps, a pipeline, or if it was fitted before on the columns of the frame.
+        """
+        columns = source.input_columns[1]
+        if columns is None or source.table.native is None:  # an array, or a file
+            return False
+        parts = [self.classifier, *self.classifier.get_params().values()]
+        fitted_on = getattr(self.classifier, "feature_names_in_", ())
+        was_fitted = source.table.origin is not None and set(fitted_on) == set(columns)
+        return was_fitted or any(isinstance(part, Pipeline) for part in parts)
+
+    def _rows_as_passed(self, table: Table) -> Any:
+        """Return the rows of a table as numbers, or as the user passed them where the classifier takes them so."""
+        if not self._passes_native:
+            return table.values
+        if table.native is None:
+            raise InputError(f"{table.name} is a file, but the classifier was fitted to a data frame; pass one.")
+        return table.native
+
+    def _classifier_rows(self, table: Table) -> Any:
+        """Return the rows of a table with the columns of the fitted classifier, in the order that it uses."""
+        rows = self._rows_as_passed(table)
+        if isinstance(rows, np.ndarray):
+            return rows[:, self._column_order]
+        names = self.feature_names_in_[self._column_order].tolist()
+        return nw.to_native(nw.from_native(rows, eager_only=True).select(names))
+
+    def _match_columns(self, source: Source) -> NDArray[np.intp]:
+        """Return the positions in the source of the columns of the fitted classifier, in the order that it uses.
 
         Only a frozen classifier, fitted before, may have used another order or other columns, which are refused.
         """
-        width, columns = table.width, table.columns
+        width, columns = source.input_columns if self._passes_native else (source.table.width, source.table.columns)
         names = list(getattr(self.classifier_, "feature_names_in_", []))
         expected = len(names) or getattr(self.classifier_, "n_features_in_", width)
         if expected != width or (names and columns and set(names) != set(columns)):
@@ -365,7 +401,8 @@ class ShiftedClassifier(PUClassifier):
     def scenario(self) -> Literal["case-control", "censoring"]:  # type: ignore[override]
         """The scenario of the two estimators, which must agree."""
         prior_estimator = WitnessShift() if self.prior_estimator is None else self.prior_estimator
-        scenarios = {getattr(part, "scenario", None) for part in (prior_estimator, self.classifier)} - {None}
+        parts = prior_estimator, _last_step(self.classifier)
+        scenarios = {getattr(part, "scenario", None) for part in parts} - {None}
         if len(scenarios) > 1:
             names = " and ".join(sorted(map(repr, scenarios)))
             raise InputError(f"the classifier and the prior estimator have scenario {names}; set both to the same.")
@@ -382,7 +419,8 @@ class ShiftedClassifier(PUClassifier):
         """Return whether the classifier predicts the class, rather than which rows are labelled."""
         if self.predicts != "auto":
             return self.predicts == "positive"
-        return isinstance(self.classifier, FrozenEstimator) or getattr(self.classifier, "predicts_positive", False)
+        is_frozen = isinstance(self.classifier, FrozenEstimator)
+        return is_frozen or getattr(_last_step(self.classifier), "predicts_positive", False)
 
     def _check_parameters(self) -> None:
         """Check the settings, the classifier and the prior estimator."""
@@ -444,5 +482,37 @@ def _log_odds(model: Any, X: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _rows_for(estimator: Any, table: Table) -> Any:
-    """Return the rows as an estimator takes them: a Table for estimators of this library, an array for others."""
-    return table if isinstance(estimator, PUEstimator) else table.values
+    """Return the rows as a prior estimator takes them: a Table for estimators of this library, an array for others.
+
+    One that was fitted before on a data frame with text gets the rows as the user passed them.
+    """
+    if not isinstance(estimator, PUEstimator):
+        return table.values
+    fitted_on = set(getattr(estimator, "feature_names_in_", table.columns or ()))
+    return table if table.origin is None or fitted_on == set(table.columns or ()) else table.native
+
+
+def _last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, which has what is special to a PU classifier; others themselves."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _fit_arguments(classifier: Any, source: Source) -> dict[str, Any]:
+    """Return what the classifier's `fit`, or that of the last step of a pipeline, takes besides X and y.
+
+    Where scikit-learn's metadata routing is on, it is what the classifier or its parts request. A pipeline also gets
+    weights that its last step takes and has neither requested nor declined, so that scikit-learn refuses them.
+    """
+    metadata = {"shared": source.shared_argument, "sample_weight": source.weights, "groups": source.groups}
+    metadata = {name: value for name, value in metadata.items() if value is not None}
+    last, is_pipeline = _last_step(classifier), isinstance(classifier, Pipeline)
+    taken = {name for name in ("shared", "sample_weight") if has_fit_parameter(last, name)}
+    if not get_config()["enable_metadata_routing"]:
+        prefix = f"{classifier.steps[-1][0]}__" if is_pipeline else ""
+        return {prefix + name: metadata[name] for name in taken & metadata.keys()}
+    requested = get_routing_for_object(classifier).consumes("fit", metadata.keys())
+    request = get_routing_for_object(last)  # of a single estimator, unless it wraps others
+    if "sample_weight" in taken and isinstance(request, MetadataRequest):
+        is_unset = request.fit.requests.get("sample_weight") is None
+        requested = requested | {"sample_weight"} if is_unset else requested
+    return {name: metadata[name] for name in requested & metadata.keys()}

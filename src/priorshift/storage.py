@@ -7,7 +7,7 @@ arrays and class names, and creates only objects of classes that it is told to t
 from priorshift import audit, problem, results, shifted_classifier, source_prior
 from priorshift.embedding import gram, random_features, samples
 from priorshift.inference import audit_combination, prior_knowledge
-from priorshift.io import encoding, observations, row_metadata, sample_size, scaling, tables
+from priorshift.io import encoding, observations, row_metadata, sample_size, scaling, source_encoder, tables
 from priorshift.kernels import kernel
 from priorshift.methods import drpu, kernel_ratio, km_ls, network, nnpu, tcpu, witness_shift
 from priorshift.scores import (
@@ -26,7 +26,7 @@ _MODULES = (
     *(drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift),  # estimators
     *(audit, audit_combination, calibration, counts, cross_fitting, encoding, gram, kernel, level_sets),
     *(network, observations, posterior, prior_knowledge, problem, random_features, ratio_test, results),
-    *(row_metadata, samples, scaling, scored_source, sample_size, source_prior, tables, witness),
+    *(row_metadata, samples, scaling, scored_source, sample_size, source_encoder, source_prior, tables, witness),
 )
 
 #: Names of the classes that a fitted estimator consists of, for ``skops.io.load(…, trusted=TYPES)``. Each is an

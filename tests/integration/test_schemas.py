@@ -243,7 +243,7 @@ def test_every_attribute_of_a_result_is_a_field_of_its_schema():
     parts = diagnose["diagnosis"]["properties"] | diagnose["of_source"]["properties"]
     assert set(parts) == {field.name for field in fields(ps.Diagnosis)} | {"next_steps"}
     settings = parts["settings"]["properties"]
-    assert set(ps.WitnessShift().get_params()) - {"device", "verbose"} <= set(settings)
+    assert set(ps.WitnessShift().get_params()) - {"device", "keep_rows", "verbose"} <= set(settings)
     for said, result in (
         (parts["drivers"]["items"], Driver),
         (parts["columns"]["items"], ColumnUse),

@@ -259,3 +259,50 @@ def test_a_source_without_rows_still_says_what_is_one_observation():
     assert len(np.unique(kept.observation)) < len(Y)  # some are shared
     assert kept.P.observations == source.P.observations and kept.sizes == source.sizes
     assert kept.table.values.size == 0
+
+
+# ---- a diagnosis from the stored file alone
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stored_fit_with_its_rows_diagnoses_a_later_target_as_three_tables_do(way):
+    problem = ps.simulate.gaussian(0.3, 0.6, 300, 200, shared=False, dimension=3, random_state=0)
+    text = np.where(np.arange(200) % 3 > 0, "north", "south")
+    source = pd.DataFrame(problem.X, columns=list("abc")).assign(ward=np.resize(text, len(problem.X)))
+    target = pd.DataFrame(problem.target, columns=list("abc")).assign(ward=text)
+    P, U = source[problem.y == 1], source[problem.y == 0]
+    settings = dict(random_state=0, **contract.SCORES)
+    expected = ps.diagnose(P, U, target, method=ps.WitnessShift(**settings))
+    fitted = ps.WitnessShift(keep_rows=True, **settings).fit(pd.concat([P, U]), np.repeat([1, 0], [len(P), len(U)]))
+    loaded = WAYS[way](fitted)
+    assert ps.diagnose(target=target, method=loaded).to_dict() == expected.to_dict()
+    assert loaded.estimate(target).value == expected.estimate.value
+
+
+def test_a_diagnosis_from_a_fit_quotes_the_warnings_of_the_fit():
+    copied = np.concatenate([X, X[Y == 0][:20]]), np.concatenate([Y, np.zeros(20)])
+    fitted = by_pickle(ps.WitnessShift(0.3, keep_rows=True, random_state=0, **contract.SCORES).fit(*copied))
+    warned = [name for name, _ in fitted.reference_.warnings]
+    assert "DuplicateRowsWarning" in warned
+    verdict = ps.diagnose(target=TARGET, method=fitted).verdict
+    assert any("copies" in reason for reason in map(str, verdict.reasons))
+
+
+def test_weights_of_the_target_reach_a_diagnosis_from_a_fit():
+    fitted = ps.WitnessShift(0.3, keep_rows=True, random_state=0, **contract.SCORES).fit(X, Y)
+    weights = np.linspace(1, 3, len(TARGET))
+    diagnosed = ps.diagnose(target=TARGET, method=fitted, weights={"target": weights}).estimate
+    assert diagnosed.value == fitted.estimate(TARGET, weights=weights).value != fitted.estimate(TARGET).value
+
+
+def test_a_diagnosis_without_the_rows_of_the_source_is_refused():
+    fitted = ps.WitnessShift(0.3, random_state=0, **contract.SCORES).fit(X, Y)
+    assert not hasattr(fitted, "reference_")
+    with pytest.raises(ps.errors.InputError, match="keep_rows"):
+        ps.diagnose(target=TARGET, method=fitted)
+    kept = ps.WitnessShift(0.3, keep_rows=True, random_state=0, **contract.SCORES).fit(X, Y)
+    for options in ({"source_prior": 0.2}, {"drop": ["a"]}, {"encoder": None}, {"weights": "w"}):
+        with pytest.raises(ps.errors.InputError, match=next(iter(options))):
+            ps.diagnose(target=TARGET, method=kept, **options)
+    with pytest.raises(ps.errors.InputError, match="positive is None"):
+        ps.diagnose(target=TARGET)

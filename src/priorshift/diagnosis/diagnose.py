@@ -21,7 +21,7 @@ from priorshift.io.column_checks import ColumnUse, column_uses
 from priorshift.io.row_metadata import Columns
 from priorshift.loading import InputOptions, load_problem
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
-from priorshift.problem import Problem, Sample, Source
+from priorshift.problem import Problem, Sample, Source, Target
 from priorshift.progress import track_progress
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.warning_records import WarningRecord, WarningsByName, record_warnings
@@ -33,9 +33,9 @@ _MOST_SIGNS = 10**8  # random signs in memory: resamples times rows
 
 
 def diagnose(
-    positive: Any,
-    unlabeled: Any,
-    target: Any,
+    positive: Any = None,
+    unlabeled: Any = None,
+    target: Any = None,
     *,
     threshold: float | None = None,
     method: Any = "auto",
@@ -59,12 +59,14 @@ def diagnose(
     Parameters
     ----------
     positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
-        Samples, as in :func:`estimate_prior`.
+        Samples, as in :func:`estimate_prior`. Leave out the first two if `method` was fitted with ``keep_rows=True``.
     threshold : float or None
         Target prior that matters, such as one above which action is taken; the diagnosis says on which side of it the
         target prior is. Default: the source prior.
     method : {"auto", "witness"} or WitnessShift
-        The default estimator, or one with other settings, such as ``WitnessShift(0.2, repeats=20)``.
+        The default estimator, or one with other settings, such as ``WitnessShift(0.2, repeats=20)``. One that was
+        fitted with ``keep_rows=True`` holds the source; then `audit`, `weights` and `groups` are mappings, such as
+        ``{"target": weights}``, and all other options are those of the fit.
     source_prior : float, (low, high), distribution, estimator or None
         As in :func:`estimate_prior`, and so are all that follow.
     scenario : {"case-control", "censoring"} or None
@@ -94,7 +96,18 @@ def diagnose(
     >>> print(diagnosis.shift_test)
     The share of negatives in the target is R = 0.51 times that in the source (95% interval 0.46 to
     0.57). Test of no shift (R = 1): p < 0.0001.
+
+    A fit that keeps the rows of the source can be stored, and diagnoses later targets.
+
+    >>> witness = ps.WitnessShift(0.2, keep_rows=True, random_state=0).fit(s.X, s.y)
+    >>> ps.diagnose(target=s.target, method=witness).verdict.answer
+    'yes'
     """
+    if positive is None and unlabeled is None and isinstance(method, WitnessShift):
+        settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence, "shared": shared}
+        settings |= {"random_state": random_state, "standardize": standardize, "drop": drop or None}
+        _check_options_of_fit(settings, encoder)
+        return _diagnose_by_fit(method, target, threshold, {"audit": audit, "weights": weights, "groups": groups})
     estimator = _make_estimator(
         method, source_prior=source_prior, scenario=scenario, confidence=confidence, random_state=random_state,
         standardize=standardize,
@@ -206,7 +219,7 @@ def diagnose_target(
         )
     with record_warnings(*TABLE_WARNINGS, show=True) as fit_records:
         source = _FittedSource.fit(estimator, problem, threshold)
-        parts, _ = source.diagnose(problem.target)
+        parts, _ = source.diagnose(estimator.target_of(problem.target))
     settings, columns = run_settings(estimator, problem, threshold), problem_columns(problem)
     return Diagnosis(**vars(parts), verdict=judge(parts, [*records, *fit_records]), columns=columns, settings=settings)
 
@@ -221,7 +234,7 @@ def diagnose_all_targets(
     parts, target_records, influences, warnings_by_name = {}, {}, [], WarningsByName("target")
     for name, target in problem.targets.items():
         with warnings_by_name.collect(name), record_warnings(*TABLE_WARNINGS, show=True) as target_records[name]:
-            parts[name], fit = source.diagnose(target, len(problem.targets))
+            parts[name], fit = source.diagnose(estimator.target_of(target), len(problem.targets))
             influences.append(estimator.influence(fit))
     warnings_by_name.issue()
     p_values = holm_adjusted([target_parts.label_shift_test.p_value for target_parts in parts.values()])
@@ -238,6 +251,46 @@ def diagnose_all_targets(
     estimates = {name: target_parts.estimate for name, target_parts in parts.items()}
     compared = compare_targets(estimates, influences, estimator.confidence, problem.by)
     return Diagnoses(diagnoses, replace(compared, frame=problem.frame), by=problem.by, frame=problem.frame)
+
+
+def _check_options_of_fit(settings: Mapping[str, Any], encoder: Any) -> None:
+    """Refuse options of a diagnosis that a fitted estimator has fixed already."""
+    for name, value in settings.items():
+        if value is not None:
+            raise InputError(f"{name} was passed together with a fitted estimator as method; set it before the fit.")
+    if encoder != "auto":
+        raise InputError("encoder was passed together with a fitted estimator, which has its own; leave it out.")
+
+
+def _diagnose_by_fit(
+    estimator: WitnessShift, X_target: Any, threshold: float | None, metadata: Mapping[str, Columns]
+) -> Diagnosis:
+    """Diagnose a target by an estimator that was fitted with its rows; `metadata` has mappings to the target's values.
+
+    The verdict also quotes the warnings that were issued by the fit.
+    """
+    reference = getattr(estimator, "reference_", None)
+    if reference is None:
+        raise InputError(
+            "a diagnosis needs the rows of the source; pass positive and unlabeled, or as method a WitnessShift that "
+            "was fitted with keep_rows=True."
+        )
+    columns = {}
+    for name, values in metadata.items():
+        if values is not None and not (isinstance(values, Mapping) and values.keys() == {"target"}):
+            raise InputError(f"{name} must be a mapping such as {{'target': values}}, with values for each target row.")
+        columns[name] = None if values is None else values["target"]
+    check_threshold(threshold)
+    source = reference.source
+    with record_warnings(*TABLE_WARNINGS, show=True) as records:
+        target = estimator.read_target(X_target, **columns)
+        P, U = (Sample(source.table.take(rows)) for rows in (source.labeled, ~source.labeled))
+        problem = Problem(P, U, {"": Sample(target.table)})
+        fitted = _FittedSource(estimator, source, problem, threshold, drivers(source, estimator.witness_))
+        parts, _ = fitted.diagnose(target)
+    settings, uses = run_settings(estimator, problem, threshold), problem_columns(problem)
+    earlier = [record for record in reference.records if issubclass(record[0], TABLE_WARNINGS)]
+    return Diagnosis(**vars(parts), verdict=judge(parts, [*earlier, *records]), columns=uses, settings=settings)
 
 
 def problem_columns(problem: Problem) -> tuple[ColumnUse, ...]:
@@ -264,10 +317,10 @@ class _FittedSource:
         fitted = estimator.fit_source(source)
         return cls(fitted, source, problem, threshold, drivers(source, fitted.witness_))
 
-    def diagnose(self, target: Sample, targets: int = 1) -> tuple[DiagnosisParts, TargetFit]:
+    def diagnose(self, target: Target, targets: int = 1) -> tuple[DiagnosisParts, TargetFit]:
         """Return the parts of the diagnosis of a target, one of `targets` in all, and the fit to that target."""
         estimator, rng = self.estimator, np.random.default_rng(self.estimator.scored_.seed)
-        fit = estimator.fit_target(estimator.target_of(target))
+        fit = estimator.fit_target(target)
         fit = replace(fit, estimate=with_columns(self.problem, fit.estimate))  # records how columns were used
         prior_from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
         inputs = DiagnosisInput(self.source, fit, estimator.confidence, self.threshold, prior_from_rows, rng)
@@ -302,7 +355,7 @@ def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | N
     defaults, settings = type(estimator)().get_params(deep=False), {}
     for name, value in estimator.get_params(deep=False).items():
         is_default = value is defaults[name] or (isinstance(value, (int, float, str)) and value == defaults[name])
-        if name == "random_state" or not (is_default or name in ("verbose", "device")):
+        if name == "random_state" or not (is_default or name in ("verbose", "device", "keep_rows")):
             settings[name] = _plain_setting(value)
     dropped: dict[str, None] = {}  # names without repetitions, in order
     for sample in (problem.unlabeled, problem.positive, *problem.targets.values()):

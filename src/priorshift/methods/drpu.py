@@ -16,7 +16,7 @@ from priorshift.arrays import Floats, Index
 from priorshift.base import TargetPriorEstimator
 from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.io.parameters import check_prior, is_known, seeded
-from priorshift.io.readers import read_numeric_table
+from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import RowMetadata
 from priorshift.methods.network import Risk, Split, check_training, import_torch, train, training_prior
 from priorshift.problem import Source, Target
@@ -250,7 +250,7 @@ class DRPU(TargetPriorEstimator):
         self._check_fit()
         if self.alpha_ is None:
             raise InputError("density_ratio needs the network, but a model was given; use the model's own methods.")
-        rows = self._target_layout(RowMetadata()).read_rows(read_numeric_table(X, "X")).rows[:]
+        rows = self._target_layout(RowMetadata()).read_rows(read_table(X, "X")).rows[:]
         # the network's output is the logit of p₊(x)α/p(x), so r = σ(output)/α; exp overflows beyond ±709
         return np.asarray(1 / (1 + np.exp(-np.clip(self._score(rows), -700, 700))) / self.alpha_)
 

@@ -113,6 +113,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     device : str
         Device that scores rows: "cpu", or a GPU such as "cuda", which needs torch. Default "auto": a GPU if torch finds
         one and there are at least 500,000 rows.
+    keep_rows : bool
+        Whether `fit` keeps the rows of the source, from which :func:`diagnose` can then diagnose later targets. A
+        stored file then holds them too. Default False.
     verbose : bool
         Whether to show progress on a terminal.
     random_state : int, Generator or None
@@ -128,6 +131,8 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         Scores and p-values of the source.
     witness_ : Witness
         The witness, which tests every ratio R.
+    reference_ : SourceReference
+        The source with its rows, if `keep_rows`.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -171,6 +176,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         max_rows: int = 4000,
         fit_rows: int = FIT_ROWS,
         device: str = "auto",
+        keep_rows: bool = False,
         verbose: bool = False,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -184,6 +190,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         self.max_rows = max_rows
         self.fit_rows = fit_rows
         self.device = device
+        self.keep_rows = keep_rows
         self.verbose = verbose
         self.random_state = random_state
 

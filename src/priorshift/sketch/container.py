@@ -8,17 +8,19 @@ bytes                 what
 16                    ``priorshift file`` and a line feed, in ASCII
 8                     the length of the header in bytes, L, an unsigned little-endian integer
 L                     the header: one JSON object in UTF-8, padded with spaces so that L is a multiple of 8
-8 for each number     the arrays, back to back in the order of the header's list, each in C order (the last index runs
+1 to 8 per number     the arrays, back to back in the order of the header's list, each in C order (the last index runs
                       fastest), little-endian
 32                    SHA-256 of every byte before it
 ====================  ==================================================================================================
 
-The header's object has exactly these keys: ``"format"``, the number 1; ``"kind"``, a word such as ``"sketch"``;
+The header's object has exactly these keys: ``"format"``, the number 2; ``"kind"``, a word such as ``"sketch"``;
 ``"priorshift"``, the version of the library that wrote the file; ``"header"``, an object with what the kind needs; and
-``"arrays"``, a list of objects with ``"name"`` (unique), ``"dtype"`` (``"<f8"``, a float of 64 bits, or ``"<i8"``, a
-signed integer of 64 bits) and ``"shape"`` (a list of whole numbers; ``[]`` is a single number). All numbers are finite,
-in the header and in the arrays. A later format keeps the magic line, the length, ``"format"`` and the checksum at the
-end, so that every reader can tell a newer file from a damaged one.
+``"arrays"``, a list of objects with ``"name"`` (unique), ``"dtype"`` and ``"shape"`` (a list of whole numbers; ``[]``
+is a single number). A dtype is ``"<f8"``, a float of 64 bits; ``"<i8"``, a signed integer of 64 bits; or ``"|u1"``,
+``"<u2"`` or ``"<u4"``, an unsigned one of 8, 16 or 32 bits. Integers are written in the smallest unsigned type that
+holds all of an array, and in ``"<i8"`` if none does. All numbers are finite, in the header and in the arrays. A later
+format keeps the magic line, the length, ``"format"`` and the checksum at the end, so that every reader can tell a newer
+file from a damaged one.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ from priorshift.version import __version__
 
 CHECKPOINT = "checkpoint"  # the kind of a file that holds a sketch or histogram of the first rows
 
-_FORMAT = 1
+_FORMAT = 2
+_ITEM_BYTES = {"|u1": 1, "<u2": 2, "<u4": 4, "<i8": 8, "<f8": 8}  # size of a number, by its dtype
 _LENGTH_BYTES = 8  # size of the field that holds the header's length
 _CHECKSUM_BYTES = 32
 _MAX_HEADER_BYTES = 64 << 20  # far more than the levels of any table
@@ -152,18 +155,24 @@ def _load(path: str | os.PathLike[str], classes: Mapping[str, type[Saveable]]) -
         raise InputError(f"{path}: {error}") from None
 
 
-def check_arrays(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], fields: Fields) -> None:
+def check_arrays(
+    arrays: Mapping[str, NDArray[Any]],
+    shapes: Mapping[str, tuple[int, ...]],
+    fields: Fields,
+    integers: Sequence[str] = (),
+) -> None:
     """Raise InputError if arrays of a file have other names, shapes or types than expected.
 
-    `shapes` are the expected shapes by name. The array "seeds" holds integers, all others floats. `fields` is the
-    header that the arrays belong to, which messages name.
+    `shapes` are the expected shapes by name. The arrays named in `integers` hold integers, all others floats. `fields`
+    is the header that the arrays belong to, which messages name.
     """
     if arrays.keys() != shapes.keys():
         raise fields.refused(f"it has the arrays {sorted(arrays)} where {sorted(shapes)} are expected")
     for name, shape in shapes.items():
-        dtype_kind = "i" if name == "seeds" else "f"
-        if arrays[name].shape != shape or arrays[name].dtype.kind != dtype_kind:
+        if arrays[name].shape != shape:
             raise fields.refused(f"its {name!r} has the shape {arrays[name].shape}, not {shape}")
+        if arrays[name].dtype.kind != ("i" if name in integers else "f"):
+            raise fields.refused(f"its {name!r} holds numbers of the type {arrays[name].dtype}")
 
 
 def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -200,9 +209,17 @@ def read(path: str | os.PathLike[str], kinds: Sequence[str]) -> Contents:
 
 
 def _to_stored(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Convert an array to little-endian float64 or int64 in C order; refuse numbers that are not finite."""
-    numbers = np.asarray(array)
-    stored = np.ascontiguousarray(numbers.astype("<f8" if numbers.dtype.kind == "f" else "<i8", casting="safe"))
+    """Convert an array to little-endian numbers in C order, in a type of the format; refuse those that are not finite.
+
+    Floats become float64, integers the smallest type that holds them.
+    """
+    numbers, dtype = np.asarray(array), "<f8"
+    if numbers.dtype.kind != "f":
+        numbers = numbers.astype(np.int64, casting="safe")
+        low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+        unsigned = [name for name in ("|u1", "<u2", "<u4") if low >= 0 and high <= np.iinfo(name).max]
+        dtype = unsigned[0] if unsigned else "<i8"
+    stored = np.ascontiguousarray(numbers.astype(dtype))
     if not _is_finite(stored):
         raise InputError(f"{name!r} holds a number that is not finite, so it cannot be saved; look for overflow.")
     return stored.reshape(numbers.shape)
@@ -215,7 +232,7 @@ def _as_bytes(array: NDArray[Any]) -> memoryview:
 
 def _is_finite(array: NDArray[Any]) -> bool:
     """Check that all numbers are finite, block by block, to save memory."""
-    numbers, step = array.reshape(-1), _BLOCK_BYTES // 8  # 8 bytes for each number
+    numbers, step = array.reshape(-1), _BLOCK_BYTES // 8  # at most 8 bytes for each number
     return all(bool(np.isfinite(numbers[k : k + step]).all()) for k in range(0, len(numbers), step))
 
 
@@ -242,7 +259,9 @@ def _read_header(file: BinaryIO, size: int, name: str) -> dict[str, Any]:
     if isinstance(version, int) and version > _FORMAT:
         reason = f"{name} is written in format {str(version)[:40]}, but priorshift {__version__} reads format {_FORMAT}"
         raise InputError(f"{reason}; install a newer version.")
-    if metadata.keys() != _HEADER_KEYS or version is not _FORMAT:  # `is not`, because True and 1.0 equal 1
+    if type(version) is int and 0 < version < _FORMAT:  # no released version wrote an earlier format
+        raise InputError(f"{name} is written in format {version}, which is no longer read; write the file again.")
+    if metadata.keys() != _HEADER_KEYS or type(version) is not int or version != _FORMAT:  # 2.0 equals 2
         raise _damaged(name, "its header has missing or unknown keys")
     types = {"kind": str, "priorshift": str, "header": dict}
     if not all(isinstance(metadata[key], expected) for key, expected in types.items()):
@@ -337,7 +356,7 @@ def _read_arrays(
         if not _describes_array(entry, available) or entry["name"] in shapes:
             raise impossible
         shapes[entry["name"]] = entry["dtype"], tuple(entry["shape"])
-    declared = sum(8 * math.prod(shape) for _, shape in shapes.values())  # bytes
+    declared = sum(_ITEM_BYTES[dtype] * math.prod(shape) for dtype, shape in shapes.values())  # bytes
     if declared != available:
         raise _damaged(name, f"its header declares {declared} bytes of arrays, but {available} are present")
     arrays = {}
@@ -347,7 +366,8 @@ def _read_arrays(
             raise _damaged(name, "it is shorter than it says")
         if not _is_finite(array):
             raise _damaged(name, f"its array {key[:40]!r} holds a number that is not finite")
-        arrays[key] = array.astype(dtype.replace("<", "="), copy=False)  # to the machine's byte order
+        # in the machine's byte order
+        arrays[key] = array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
     return arrays
 
 
@@ -355,7 +375,9 @@ def _describes_array(entry: Any, available: int) -> bool:
     """Check whether an entry of the header's list "arrays" describes an array that fits into the available bytes."""
     if not (isinstance(entry, dict) and entry.keys() == {"name", "dtype", "shape"} and isinstance(entry["name"], str)):
         return False
-    if entry["dtype"] not in ("<f8", "<i8") or not isinstance(entry["shape"], list) or len(entry["shape"]) > _MAX_AXES:
+    if not isinstance(entry["dtype"], str) or entry["dtype"] not in _ITEM_BYTES:
+        return False
+    if not isinstance(entry["shape"], list) or len(entry["shape"]) > _MAX_AXES:
         return False
     # `type(…) is int`, because True is an instance of int
     return all(type(length) is int and 0 <= length <= available for length in entry["shape"])

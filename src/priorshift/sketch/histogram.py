@@ -29,6 +29,7 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import map_in_order
 
 _MIN_ROWS = 4096  # counted at a time: counts are large, so that adding up those of many small chunks would take long
+_MAX_REPEATS = 50  # of the score model of a histogram in a file, since memory grows with their square
 _FINGERPRINT = re.compile("[0-9a-f]{64}")  # a SHA-256 in hexadecimal
 
 
@@ -189,14 +190,29 @@ class Histogram(private.Summary):
         return replace(self, counted=counted, epsilon=float(epsilon), delta=float(delta))
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the header and the arrays of a file; `km2_prior` is None if unknown, since JSON has no NaN."""
+        """Return the header and the arrays of a file; `km2_prior` is None if unknown, since JSON has no NaN.
+
+        Counts are whole numbers. Few pairs of bins have rows, and only these are stored: the number of such pairs for
+        each first bin, and for each pair its second bin and its rows.
+        """
         counted = self.counted
         names = ("model", "ranked", "folds", "fitted", "epsilon", "delta")
         header = {"rows": counted.rows, "noise": counted.noise} | {name: getattr(self, name) for name in names}
         header["km2_prior"] = self.km2_prior if np.isfinite(self.km2_prior) else None
         if counted.pairs is None:  # a private release, which has counts of groups of bins only
             return header, {"counts": counted.grouped}
-        return header, {"counts": counted.counts, "levels": counted.levels, "pairs": counted.pairs}
+        if len(counted.counts) > _MAX_REPEATS:
+            reason = f"its model has {len(counted.counts)} repetitions, but at most {_MAX_REPEATS} can be saved"
+            raise InputError(f"the histogram cannot be saved: {reason}; fit a score model with fewer repeats.")
+        occupied = counted.pairs > 0
+        arrays = {
+            "counts": counted.counts,
+            "levels": counted.levels,
+            "pairs_per_bin": occupied.sum(axis=2),
+            "pair_bins": np.nonzero(occupied)[2],
+            "pair_counts": counted.pairs[occupied],
+        }
+        return header, {name: array.astype(np.int64) for name, array in arrays.items()}
 
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -248,15 +264,33 @@ def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCou
         shapes = {
             "counts": (repeats, mixture.BINS),
             "levels": (repeats, posterior_levels(ranked)),
-            "pairs": (repeats * (repeats - 1) // 2, mixture.BINS, mixture.BINS),
+            "pairs_per_bin": (repeats * (repeats - 1) // 2, mixture.BINS),
+            "pair_bins": arrays.get("pair_counts", arrays["counts"]).shape[:1],
+            "pair_counts": arrays.get("pair_counts", arrays["counts"]).shape[:1],
         }
-        check_arrays(arrays, shapes, fields)
-        counted = ScoreCounts(rows, arrays["counts"], arrays["pairs"], arrays["levels"])
+        check_arrays(arrays, shapes, fields, integers=list(shapes))
+        counts, levels = arrays["counts"].astype(float), arrays["levels"].astype(float)
+        counted = ScoreCounts(rows, counts, _read_pairs(arrays, fields), levels)
     with np.errstate(over="ignore", invalid="ignore"):  # absurd numbers are refused below, without a numpy warning
         adds_up = counted.adds_up
     if (noise > 0) != is_private or not adds_up:  # noise exactly where there is a budget
         raise fields.refused("its counts do not add up")
     return counted
+
+
+def _read_pairs(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> Floats:
+    """Return the counts of rows in two bins at once, shape (pairs of repetitions, bins, bins), from those above 0."""
+    per_bin, second, counts = (arrays[name] for name in ("pairs_per_bin", "pair_bins", "pair_counts"))
+    if len(arrays["counts"]) > _MAX_REPEATS:
+        raise fields.refused(f"its model has {len(arrays['counts'])} repetitions, more than {_MAX_REPEATS}")
+    are_bins = all(((bins >= 0) & (bins <= mixture.BINS)).all() for bins in (per_bin, second + 1))
+    if not are_bins or per_bin.sum() != len(counts) or (counts < 1).any():
+        raise fields.refused("its counts do not add up")
+    pairs = np.zeros((per_bin.size, mixture.BINS))
+    pairs[np.repeat(np.arange(per_bin.size), per_bin.ravel()), second] = (
+        counts  # a pair that is given twice counts once
+    )
+    return pairs.reshape(*per_bin.shape, mixture.BINS)
 
 
 def check_model(model: Any) -> None:

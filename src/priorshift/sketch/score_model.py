@@ -276,7 +276,7 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], n_features: int, fields: F
         "seeds": (repeats,),
         "positive": (repeats, positives),
     }
-    check_arrays(arrays, shapes, fields)
+    check_arrays(arrays, shapes, fields, integers=["seeds"])
     if (np.diff(arrays["positive"], axis=1) < 0).any() or (arrays["seeds"] < 0).any() or (arrays["twice"] < 0).any():
         raise fields.refused("its scores are not in order")
     if any(np.abs(arrays[name]).max() > _LARGEST for name in _ARRAY_NAMES if name != "seeds"):

@@ -96,12 +96,25 @@ def test_a_file_is_what_its_description_says(path):
     assert content[:16] == b"priorshift file\n"
     assert content[-32:] == hashlib.sha256(content[:-32]).digest()
     assert int.from_bytes(content[16:24], "little") % 8 == 0
-    assert about.keys() == {"format", "kind", "priorshift", "header", "arrays"} and about["format"] == 1
+    assert about.keys() == {"format", "kind", "priorshift", "header", "arrays"} and about["format"] == 2
     assert about["arrays"][2] == {"name": "counts", "dtype": "<i8", "shape": [5]}
     start = 8 * (7 + 49)
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f8")[:7], arrays()["mean"])
     np.testing.assert_array_equal(np.frombuffer(numbers[start : start + 40], "<i8"), arrays()["counts"])
     assert container_bytes(about, numbers, text=content[24 : -32 - len(numbers)]) == content
+
+
+@pytest.mark.parametrize(
+    ("high", "dtype", "size"), [(255, "|u1", 1), (256, "<u2", 2), (65536, "<u4", 4), (2**32, "<i8", 8)]
+)
+def test_integers_take_the_smallest_type_that_holds_them(tmp_path, high, dtype, size):
+    numbers = np.array([[0, high], [7, 1]])
+    container.write(tmp_path / "a", "sketch", {}, {"x": numbers})
+    about, stored = taken_apart((tmp_path / "a").read_bytes())
+    assert about["arrays"][0]["dtype"] == dtype and len(stored) == 4 * size
+    read = container.read(tmp_path / "a", ["sketch"]).arrays["x"]
+    assert read.dtype == np.int64
+    np.testing.assert_array_equal(read, numbers)
 
 
 def test_the_same_contents_make_the_same_bytes(path, tmp_path):
@@ -216,7 +229,7 @@ def test_a_header_that_cannot_be_is_refused_though_its_checksum_fits(change, pat
 
 def texts():
     """Headers that are no header, by what is wrong with them."""
-    good = json.dumps({"format": 1, "kind": "sketch", "priorshift": "1", "header": {}, "arrays": []})
+    good = json.dumps({"format": 2, "kind": "sketch", "priorshift": "1", "header": {}, "arrays": []})
     return {
         "not JSON": b"{" * 8,
         "empty": b"",
@@ -277,7 +290,7 @@ def test_headers_of_values_that_take_far_more_memory_than_their_text_are_refused
         text = "{" + ",".join(f'"{k}":{k}' for k in many) + "}"
     elif value == "arrays":
         forms = [{"name": str(k), "dtype": "<f8", "shape": [0]} for k in many]
-        text = json.dumps({"format": 1, "kind": "sketch", "priorshift": "1", "header": {}, "arrays": forms})
+        text = json.dumps({"format": 2, "kind": "sketch", "priorshift": "1", "header": {}, "arrays": forms})
     else:
         text = f"[{','.join(value for _ in many)}]"
     assert "its header" in refusal(path, container_bytes(None, b"", text=text.encode()))
@@ -313,8 +326,9 @@ def test_another_kind_and_a_newer_format_are_called_that(path):
     about, numbers = taken_apart(path.read_bytes())
     said = refusal(path, container_bytes(dict(about, kind="red\x1b[31m\n"), numbers))
     assert r"holds a 'red\x1b[31m\n', but a sketch is expected" in said
-    said = refusal(path, container_bytes(dict(about, format=2, more="new"), numbers))
-    assert "is written in format 2" in said and "newer version" in said
+    said = refusal(path, container_bytes(dict(about, format=3, more="new"), numbers))
+    assert "is written in format 3" in said and "newer version" in said
+    assert "in format 1, which is no longer read" in refusal(path, container_bytes(dict(about, format=1), numbers))
     assert "in format 9999" in refusal(path, container_bytes(dict(about, format=10**4000 - 1), numbers))
 
 

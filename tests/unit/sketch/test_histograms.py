@@ -1,8 +1,10 @@
 """The default without rows: a model of scores that travels, and histograms that come back."""
 
 import json
+import os
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,8 @@ from priorshift.errors import (
 )
 from priorshift.experimental import release
 from priorshift.io.chunks import Chunks
+from priorshift.scores.counts import ScoreCounts
+from priorshift.scores.posterior import posterior_levels
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
 from priorshift.sketch import histogram as counting
 
@@ -240,10 +244,11 @@ def test_a_header_that_cannot_be_is_refused(histograms, tmp_path, change, said):
         Histogram.load(tmp_path / "a")
 
 
-@pytest.mark.parametrize("name", ["counts", "levels", "pairs"])
+@pytest.mark.parametrize("name", ["counts", "levels", "pairs_per_bin", "pair_bins", "pair_counts"])
 def test_counts_that_cannot_be_are_refused(histograms, tmp_path, name):
     header, arrays = histograms[2].to_contents()
-    for wrong in (arrays[name] + 1, arrays[name][..., :-1], -arrays[name], arrays[name].astype(np.int64)):
+    huge = arrays[name] * 0 + (2**63 - 1)
+    for wrong in (arrays[name] + 1, arrays[name][..., :-1], -arrays[name], arrays[name].astype(float), huge):
         container.write(tmp_path / "a", "histogram", header, arrays | {name: wrong})
         with pytest.raises(InputError, match=r"damaged"):
             Histogram.load(tmp_path / "a")
@@ -308,10 +313,44 @@ def test_histograms_of_fewer_repetitions_are_of_another_model(histograms, tmp_pa
 
 def test_counts_that_overflow_are_refused_without_a_warning(histograms, tmp_path):
     header, arrays = histograms[2].to_contents()
-    for name in arrays:
-        container.write(tmp_path / "a", "histogram", header, arrays | {name: arrays[name] * 0 + 1e308})
+    released, noisy = release(histograms[2], 1, 1e-3, 0).to_contents()
+    for head, wrong in (
+        (header, arrays | {"counts": arrays["counts"] * 0 + 2**62}),
+        (header, arrays | {"pair_counts": arrays["pair_counts"] * 0 + 2**62}),
+        (released, {"counts": noisy["counts"] * 0 + 1e308}),
+    ):
+        container.write(tmp_path / "a", "histogram", head, wrong)
         with pytest.raises(InputError, match=r"add up"):
             Histogram.load(tmp_path / "a")
+
+
+def test_a_small_file_cannot_ask_for_large_memory(histograms, tmp_path):
+    """Memory grows with the square of the repetitions, which a small file can state as many."""
+    header, _ = histograms[2].to_contents()
+    repeats, levels = 60, posterior_levels(header["ranked"])
+    pairs = repeats * (repeats - 1) // 2
+    shapes = {"counts": (repeats, 200), "levels": (repeats, levels), "pairs_per_bin": (pairs, 200)}
+    arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    arrays |= {"pair_bins": np.zeros(0, dtype=np.int64), "pair_counts": np.zeros(0, dtype=np.int64)}
+    container.write(tmp_path / "a", "histogram", header, arrays)
+    with pytest.raises(InputError, match="60 repetitions"):
+        Histogram.load(tmp_path / "a")
+    counts = ScoreCounts.from_bins(np.zeros((51, 20), dtype=np.intp))
+    with pytest.raises(InputError, match="51 repetitions"):
+        replace(histograms[2], counted=counts).save(tmp_path / "b")
+
+
+@pytest.mark.parametrize("rows", [300, 10_000])
+def test_a_histogram_is_far_smaller_than_the_rows_that_it_stands_for(model, tmp_path, rows):
+    pytest.importorskip("pyarrow")
+    target = ps.simulate.gaussian(0.2, 0.6, 10, rows, shared=False, random_state=1).target
+    pd.DataFrame(target, columns=[f"x{k}" for k in range(10)]).to_parquet(tmp_path / "rows.parquet")
+    histogram = Histogram.from_sample(target, model)
+    histogram.save(tmp_path / "rows.histogram")
+    sizes = [os.path.getsize(tmp_path / f"rows.{kind}") for kind in ("histogram", "parquet")]
+    assert sizes[0] < (0.6 if rows == 300 else 0.2) * sizes[1]
+    loaded = Histogram.load(tmp_path / "rows.histogram")
+    assert same(loaded, histogram)
 
 
 def test_small_batches_are_counted_together(sample, model, histograms, monkeypatch):
