@@ -167,7 +167,7 @@ def estimate_priors(
 
     Parameters
     ----------
-    positive, unlabeled : array-like, data frame, or path of a CSV or Parquet file
+    positive, unlabeled : array-like, data frame, or path of a CSV, Excel or Parquet file
         As in :func:`estimate_prior`.
     targets : mapping, sequence or table
         Unlabelled samples of the target populations, independent of each other: a mapping of names to tables; a

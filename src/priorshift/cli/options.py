@@ -181,7 +181,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     # output
     "--json": {"action": "store_true", "help": "print the result as JSON (see priorshift schema)"},
     "--plot": {"metavar": "FILE", "help": "write a figure of the estimate (.png, .svg or .pdf)"},
-    "--output": {"metavar": "FILE", "help": "write the table of several targets or strata as a CSV file"},
+    "--output": {"metavar": "FILE", "help": "write the table of several targets or strata (.csv or .xlsx)"},
     "--fail-on": {"choices": ("no", "care"),
         "help": "exit with code 3 if the verdict is no, or with care or worse (default: the exit code ignores it)"},
     "--title": {"metavar": "TEXT", "help": "heading of the report"},

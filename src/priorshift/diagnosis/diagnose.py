@@ -58,7 +58,7 @@ def diagnose(
 
     Parameters
     ----------
-    positive, unlabeled, target : array-like, data frame, or path of a CSV or Parquet file
+    positive, unlabeled, target : array-like, data frame, or path of a CSV, Excel or Parquet file
         Samples, as in :func:`estimate_prior`. Leave out the first two if `method` was fitted with ``keep_rows=True``.
     threshold : float or None
         Target prior that matters, such as one above which action is taken; the diagnosis says on which side of it the
@@ -148,7 +148,7 @@ def diagnose_targets(
 
     Parameters
     ----------
-    positive, unlabeled, targets : array-like, data frame, or path of a CSV or Parquet file
+    positive, unlabeled, targets : array-like, data frame, or path of a CSV, Excel or Parquet file
         Samples, as in :func:`estimate_priors`.
     by : str or None
         As in :func:`estimate_priors`.

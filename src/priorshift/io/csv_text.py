@@ -477,7 +477,7 @@ def read_as_text(cells: Sequence[str], missing: Collection[str] = ()) -> list[st
 def _warn_of_word(reading: ColumnReading, layout: CsvLayout, k: int) -> None:
     """Warn that a word in column `k` was read as missing, though it may be a value."""
     column = repr(layout.header[k]) if layout.header else str(k)
-    read = f"In {layout.name}, {reading.doubtful!r} in column {column} was read as a missing value"
+    read = f"{reading.doubtful!r} in column {column} was read as a missing value"
     if reading.is_number:
         reason = "because the other cells are numbers. If it means 0, write 0"
     else:

@@ -1,4 +1,4 @@
-"""Reading arrays, lists, data frames of any library, CSV and Parquet files into a :class:`Table`."""
+"""Reading arrays, lists, data frames of any library, CSV, Excel and Parquet files into a :class:`Table`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_numeric_table(source: Any, name: str, selection: ColumnSelection = _ALL
 
 
 def read_table(source: Any, name: str, selection: ColumnSelection = _ALL_FEATURES) -> Table:
-    """Read an array, a list of rows, a data frame that narwhals knows, or the path of a CSV or Parquet file.
+    """Read an array, a list of rows, a data frame that narwhals knows, or the path of a CSV, Excel or Parquet file.
 
     Messages call the table `name`.
     """
