@@ -135,8 +135,8 @@ def check_text(source: Source, name: str) -> Source:
         encoding = encoding_of(source)
     if encoding == WINDOWS:
         warn(
-            "Text that is not UTF-8 was read as Windows-1252, which older versions of Excel and R write; if letters with "
-            "accents look wrong, save the tables as UTF-8.",
+            "Text that is not UTF-8 was read as Windows-1252, which older versions of Excel and R write; if letters "
+            "with accents look wrong, save the tables as UTF-8.",
             ColumnWarning,
         )
     return source
