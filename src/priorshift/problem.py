@@ -389,7 +389,8 @@ class Source:
         if repeated > m / 2:
             warn(
                 f"{repeated} of {m} positive rows are also in the unlabeled table. If they are the same observations, "
-                "pass shared='identical' or the name of an id column; otherwise the estimate and its interval are off.",
+                "pass shared='identical' or the name of an id column (--identical-rows, --id-column); otherwise the "
+                "estimate and its interval are off.",
                 DuplicateRowsWarning,
             )
 

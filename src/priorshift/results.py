@@ -14,6 +14,7 @@ from priorshift.formatting import decimals, format_range
 from priorshift.result_tables import to_plain
 
 _WIDE = 0.2  # width above which an interval can be called open
+EMPTY_WIDTH = 0.9  # width above which an interval says nothing
 _MAINLY = 1.5  # an interval is left open if it is this many times as wide as with a known source prior
 _STATUS_NOTES = {"few positives": ", a guess from few positives", "no estimate": ", the data cannot tell"}
 
@@ -274,11 +275,13 @@ class PriorEstimate:
 
     def __str__(self) -> str:
         digits = decimals(self.interval.width if self.interval is not None else self.value)
-        text = f"target prior {self.value:.{digits}f}" if np.isfinite(self.value) else "no estimate of the target prior"
+        is_empty = self.interval is not None and self.interval.width > EMPTY_WIDTH
+        has_value = np.isfinite(self.value) and not is_empty
+        text = f"target prior {self.value:.{digits}f}" if has_value else "no estimate of the target prior"
         if self.interval is not None:
             ends, level = f"{self.interval.low:.{digits}f} to {self.interval.high:.{digits}f}", self.interval.confidence
             text += f", {100 * level:g}% interval {ends}"
-            if self.is_left_open:
+            if self.is_left_open and not is_empty:
                 low, high = self.details["negative_ratio_interval"]
                 ratio = f"ratio of negatives {self.negative_ratio:.{digits}f}, {low:.{digits}f} to {high:.{digits}f}"
                 if self.interval.high < 1:

@@ -24,7 +24,9 @@ PHRASES = {  # phrases of the library for Python, and what the page has in their
     ", or pass what pandas.read_excel returns": "",
     " (index=False)": "",
     "positive rows are also in the unlabeled table": "known positives are also in the old population’s file",
-    "pass shared='identical' or the name of an id column": "say so under “Columns with a meaning”",
+    "pass shared='identical' or the name of an id column (--identical-rows, --id-column)": (
+        "say so under “Columns with a meaning”"
+    ),
     "pass it as groups (--group-column) if it identifies groups, or pass an encoder that reads text, such as "
     "skrub's TableVectorizer()": (
         "choose it under “Rows that belong together have the same” if it identifies groups, or shorten its texts"

@@ -24,7 +24,7 @@ from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InconsistentI
 from priorshift.formatting import decimals, format_fixed, format_p
 from priorshift.io.labels import LEAST
 from priorshift.io.sample_size import FEW_POSITIVES
-from priorshift.results import Interval, PriorEstimate
+from priorshift.results import EMPTY_WIDTH, Interval, PriorEstimate
 from priorshift.scores.ratio_test import LEAST_SEPARATION
 from priorshift.warning_records import WarningRecord
 
@@ -32,7 +32,6 @@ _FORBIDDING_WARNINGS = (InconsistentInputWarning,)  # a number whose tables have
 TABLE_WARNINGS = (ColumnWarning, DuplicateRowsWarning, IntervalWarning, *_FORBIDDING_WARNINGS)  # that a verdict quotes
 DOUBTED = 0.05  # p-value of label shift up to which it is in doubt
 REFUTED = 0.01  # p-value up to which a violation that matters forbids the number
-EMPTY_WIDTH = 0.9  # width above which an interval says nothing
 _WIDE = 0.5  # width above which an interval says little, whatever the prevalence
 _OUTSIDE_ERRORS = 3.0  # standard errors of a raw estimate outside [0, 1] that are more than chance
 _DISAGREEMENT = 0.15  # difference of two estimates of π that is reported

@@ -16,9 +16,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from priorshift.diagnosis.verdict import EMPTY_WIDTH
 from priorshift.formatting import decimals, format_fixed, format_p, format_p_cell, format_short, range_decimals
-from priorshift.results import PriorEstimate
+from priorshift.results import EMPTY_WIDTH, PriorEstimate
 
 _LONGEST, _SHOWN = 80, 60  # longest name that is shown whole, and characters that are shown of a longer one
 _LONGEST_PROSE = 900  # characters of a sentence, which may quote three names
