@@ -96,8 +96,9 @@ class TargetMetrics:
     """Metrics of decisions in the target, estimated without its labels.
 
     Recall and AUC depend on the classes, which do not change under label shift; the others follow from them, the target
-    prior and the share decided positive. None is clipped: a value outside [0, 1] means that the prior or the sample
-    cannot be right.
+    prior and the share decided positive. No metric is clipped: a value outside [0, 1] means that the prior or the
+    sample cannot be right. Each has an interval within [0, 1], such as ``precision_interval``, which includes the
+    sampling errors of both samples and the interval of the target prior.
 
     Examples
     --------
@@ -106,6 +107,8 @@ class TargetMetrics:
     >>> metrics = target_metrics(positive, target, target_prior=0.4, threshold=0.5)
     >>> print(f"recall {metrics.recall:.2f}, precision {metrics.precision:.2f}, accuracy {metrics.accuracy:.2f}")
     recall 0.67, precision 0.53, accuracy 0.63
+    >>> print(f"{metrics.recall_interval.low:.2f} to {metrics.recall_interval.high:.2f}")  # of three positives
+    0.21 to 0.94
     """
 
     target_prior: float
@@ -115,9 +118,22 @@ class TargetMetrics:
     precision: float
     accuracy: float
     auc: float
+    decided_positive_interval: Interval
+    recall_interval: Interval
+    false_positive_rate_interval: Interval
+    precision_interval: Interval
+    accuracy_interval: Interval
+    auc_interval: Interval
 
 
-def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, threshold: float) -> TargetMetrics:
+def target_metrics(
+    positive: ArrayLike,
+    target: ArrayLike,
+    target_prior: float,
+    threshold: float,
+    *,
+    target_prior_interval: Interval | None = None,
+) -> TargetMetrics:
     """Compute metrics of the decision "score > threshold" in the target, without its labels.
 
     Under label shift the positives' scores have one distribution in source and target, so with q the share of the
@@ -134,21 +150,35 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
         π′, from 0 to 1.
     threshold : float
         Threshold of the scores.
+    target_prior_interval : Interval or None
+        Interval of π′, such as the ``interval`` of an estimate; those of the metrics have its confidence. Default None:
+        π′ is known exactly, and the confidence is 0.95.
 
     Returns
     -------
     TargetMetrics
-        A metric that would divide by 0 is NaN.
+        A metric that would divide by 0 is NaN, and its interval is [0, 1].
+
+    Notes
+    -----
+    Recall, q, π′ and the probability behind AUC each have an interval: Wilson's for shares, and that of DeLong et al.
+    (1988). The distances of the estimate to their ends are combined as for independent errors (Zou and Donner 2008). An
+    estimate of π′ from the same target rows is not independent of q: it is too large where q is, which partly cancels
+    in these metrics, so that their intervals are rather too wide.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from priorshift import Interval
     >>> from priorshift.adapt import target_metrics
     >>> rng = np.random.default_rng(0)
     >>> target = np.concatenate([rng.normal(2, 1, 3000), rng.normal(0, 1, 7000)])
-    >>> metrics = target_metrics(rng.normal(2, 1, 3000), target, target_prior=0.3, threshold=1.0)
+    >>> prior = Interval(0.28, 0.32, 0.95, "witness")
+    >>> metrics = target_metrics(rng.normal(2, 1, 3000), target, 0.3, threshold=1.0, target_prior_interval=prior)
     >>> print(f"{metrics.recall:.2f} {metrics.accuracy:.2f}")  # both are 0.84 in the end
     0.85 0.84
+    >>> print(f"{metrics.accuracy_interval.low:.2f} to {metrics.accuracy_interval.high:.2f}")
+    0.83 to 0.86
     """
     prior = check_target_prior(target_prior)
     positive_scores, target_scores = _read_floats("positive", positive).ravel(), _read_floats("target", target).ravel()
@@ -157,22 +187,64 @@ def target_metrics(positive: ArrayLike, target: ArrayLike, target_prior: float, 
     for name, scores in (("positive", positive_scores), ("target", target_scores)):
         if not len(scores) or not np.isfinite(scores).all():
             raise InputError(f"{name} must hold at least one score, and only finite ones; leave out other rows.")
+    interval = target_prior_interval or Interval(prior, prior, 0.95, "known")
+    if not 0 <= interval.low <= interval.high <= 1:
+        raise InputError(f"target_prior_interval is {interval}, but it must lie within [0, 1].")
+    z = float(ndtri((1 + interval.confidence) / 2))
     recall, q = float((positive_scores > threshold).mean()), float((target_scores > threshold).mean())
-    ordered = np.sort(target_scores)
-    below = np.searchsorted(ordered, positive_scores, "left")  # target rows with a lower score than each positive
-    not_above = np.searchsorted(ordered, positive_scores, "right")
-    # P(score of a positive > score of a target row); ties count one half
-    exceeds = (below + not_above).mean() / (2 * len(ordered))
+    exceeds, exceeds_error = _probability_to_exceed(positive_scores, target_scores)
+    estimate = np.array([prior, q, recall, exceeds])
+    lows, highs = np.array([
+        (min(interval.low, prior), max(interval.high, prior)),
+        _wilson_interval(q, len(target_scores), z),
+        _wilson_interval(recall, len(positive_scores), z),
+        (exceeds - z * exceeds_error, exceeds + z * exceeds_error),
+    ]).T  # fmt: skip
+    values = _metrics(*estimate)
+    # each metric with one of its four inputs at an end of its interval, shape (2, 4, metrics)
+    at_ends = np.array([[_metrics(*np.where(np.arange(4) == k, ends, estimate)) for k in range(4)]
+                        for ends in (lows, highs)])  # fmt: skip
+    below = np.hypot.reduce(np.maximum(values - at_ends, 0.0).max(axis=0))
+    above = np.hypot.reduce(np.maximum(at_ends - values, 0.0).max(axis=0))
+    ends = np.clip(np.nan_to_num([values - below, values + above], nan=0.0), 0.0, 1.0)
+    ends[:, ~(np.isfinite(values) & np.isfinite(below + above))] = [[0.0], [1.0]]
+    intervals = [Interval(low, high, interval.confidence, "delta") for low, high in ends.T.tolist()]
+    return TargetMetrics(prior, *values.tolist(), *intervals)
+
+
+def _metrics(prior: float, q: float, recall: float, exceeds: float) -> Floats:
+    """Return the six metrics from π′, the share decided positive, recall, and P(positive scores above a target row)."""
     negatives = 1 - prior if prior < 1 else float("nan")  # rates of the negatives are NaN if there are none
-    return TargetMetrics(
-        target_prior=prior,
-        decided_positive=q,
-        recall=recall,
-        false_positive_rate=(q - prior * recall) / negatives,
-        precision=prior * recall / q if q else float("nan"),
-        accuracy=1 - prior - q + 2 * prior * recall,
-        auc=float(exceeds - prior / 2) / negatives,
-    )
+    return np.array([
+        q,
+        recall,
+        (q - prior * recall) / negatives,
+        prior * recall / q if q else float("nan"),
+        1 - prior - q + 2 * prior * recall,
+        (exceeds - prior / 2) / negatives,
+    ])  # fmt: skip
+
+
+def _probability_to_exceed(positive: Floats, target: Floats) -> tuple[float, float]:
+    """Return P(score of a positive > score of a target row), where ties count one half, and its standard error."""
+
+    def shares_below(scores: Floats, others: Floats) -> Floats:
+        """Return the share of `others` below each score, ties counted one half."""
+        ordered = np.sort(others)
+        below, not_above = np.searchsorted(ordered, scores, "left"), np.searchsorted(ordered, scores, "right")
+        return np.asarray((below + not_above) / (2 * len(ordered)))
+
+    by_positive, by_target = shares_below(positive, target), 1 - shares_below(target, positive)
+    variance = sum(shares.var(ddof=1) / len(shares) if len(shares) > 1 else 0.25 for shares in (by_positive, by_target))
+    return float(by_positive.mean()), float(np.sqrt(variance))
+
+
+def _wilson_interval(share: float, rows: int, z: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share among `rows` rows; `z` is the normal quantile of its confidence."""
+    shrinkage = 1 + z**2 / rows
+    centre = (share + z**2 / (2 * rows)) / shrinkage
+    half_width = z * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2)) / shrinkage
+    return min(centre - half_width, share), max(centre + half_width, share)
 
 
 @dataclass(frozen=True, eq=False)

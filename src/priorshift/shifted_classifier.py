@@ -37,7 +37,7 @@ from priorshift.io.tables import Table
 from priorshift.methods.nnpu import warn_of_few
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.problem import Source
-from priorshift.results import PriorEstimate
+from priorshift.results import Interval, PriorEstimate
 from priorshift.scores.calibration import IDENTITY, Calibration, calibrate
 from priorshift.source_prior import LEAST_PRIOR, estimate_source_prior
 from priorshift.source_prior.km import KM2
@@ -335,9 +335,11 @@ class ShiftedClassifier(PUClassifier):
         Returns
         -------
         TargetMetrics
+            Each metric has an interval, such as ``precision_interval``, which includes that of the target prior.
         """
         positive, target = self._source_posterior(X_positive), self._source_posterior(X_target)
-        return target_metrics(positive, target, self.target_prior_, self.threshold_)
+        interval = Interval(*self._target_prior_range(), "prior")
+        return target_metrics(positive, target, self.target_prior_, self.threshold_, target_prior_interval=interval)
 
     def _source_posterior(self, X: Any) -> NDArray[np.float64]:
         """Return the calibrated source posterior P(Y=1|x) of each row of X, as a user passes it."""

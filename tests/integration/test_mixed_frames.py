@@ -15,6 +15,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import priorshift as ps
 from priorshift.errors import ColumnWarning, InputError
+from priorshift.io.readers import read_table
+from priorshift.io.source_encoder import SourceEncoder
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning"),  # few rows, quick settings
@@ -105,6 +107,12 @@ def test_a_cell_that_is_missing_in_the_target_alone_becomes_the_median_with_a_wa
     with pytest.warns(ColumnWarning, match=r"40 of 400 rows of target have no value in column 'age'"):
         estimate = fitted.estimate(gaps)
     assert estimate == fitted.estimate(gaps.fillna({"age": U["age"].median()}))
+
+
+def test_the_encoder_of_a_frame_of_numbers_is_that_of_its_unlabelled_rows():
+    encoder, table = SourceEncoder.fit(read_table(complete(X), "X"), Y == 1)
+    assert encoder.encoder.to_header() == ps.TableEncoder().fit(complete(U)).to_header() and encoder.is_identity
+    np.testing.assert_array_equal(table.values, complete(X).to_numpy())
 
 
 def test_text_in_a_column_of_numbers_is_refused():

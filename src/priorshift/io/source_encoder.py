@@ -10,7 +10,7 @@ from priorshift.arrays import Mask
 from priorshift.errors import ColumnWarning
 from priorshift.io.cells import is_missing
 from priorshift.io.column_checks import warn_of_levels
-from priorshift.io.encoding import TableEncoder
+from priorshift.io.encoding import EncodedColumn, TableEncoder
 from priorshift.io.tables import Table, check_finite, check_numbers
 from priorshift.warning_records import warn
 
@@ -33,15 +33,15 @@ class SourceEncoder:
         """
         if table.columns is None or table.origin is not None:
             return None, check_numbers(table)
+        if not table.cells:
+            return cls(_encoder_of_numbers(table, ~labeled), int((~labeled).sum()), is_identity=True), table
         without_native = replace(table, native=None)
         unlabeled = without_native.take(~labeled, "the unlabelled rows of X")
         encoder = TableEncoder().fit(unlabeled)
-        stored = cls(TableEncoder.from_header(encoder.to_header()), len(unlabeled), not table.cells)
-        if stored.is_identity:
-            return stored, table
         converted = encoder.convert(without_native)
         U, P = encoder.convert(unlabeled), converted.take(labeled, "the labelled rows of X")
         warn_of_levels([U, P, U], encoder)
+        stored = cls(TableEncoder.from_header(encoder.to_header()), len(unlabeled), is_identity=False)
         return stored, stored._encode(replace(converted, native=table.native))
 
     @property
@@ -87,3 +87,13 @@ class SourceEncoder:
                     "Label shift does not allow this: check how the column was made, or drop it.",
                     ColumnWarning,
                 )
+
+
+def _encoder_of_numbers(table: Table, rows: Mask) -> TableEncoder:
+    """Return the encoder that is fitted to some rows of a table of numbers, without a copy of the table."""
+    encoder = TableEncoder()
+    columns = []
+    for k, values in enumerate(table.values.T):
+        column = EncodedColumn.fit(table.column_name(k), values[rows].astype(np.float64), encoder.min_frequency)
+        columns.append(column.to_header())
+    return TableEncoder.from_header({"min_frequency": encoder.min_frequency, "named": True, "columns": columns})
