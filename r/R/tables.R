@@ -38,6 +38,7 @@ python_options <- function(...) {
   if (length(options) && (is.null(names(options)) || any(names(options) == ""))) {
     stop("Pass options by name, such as source_prior = 0.2.", call. = FALSE)
   }
-  if (is.numeric(options$random_state)) options$random_state <- as.integer(options$random_state)
+  seed <- options$random_state
+  if (is.numeric(seed) && isTRUE(seed == round(seed))) options$random_state <- as.integer(seed)
   options
 }

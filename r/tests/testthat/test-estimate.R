@@ -70,4 +70,5 @@ test_that("an error of Python is an error of R with its sentence", {
   s <- example_tables()
   expect_error(estimate_prior(s$positive, s$unlabeled, s$target, source_prior = 20), "strictly between 0 and 1")
   expect_error(estimate_prior(s$positive, s$unlabeled, s$target, 0.2), "by name")
+  expect_error(estimate_prior(s$positive, s$unlabeled, s$target, random_state = 1.7), "whole number")
 })
