@@ -69,6 +69,11 @@ samples <- function(positive, unlabeled, target) {
 # Call a function of the Python package; its warnings become warnings of R.
 call_python <- function(name, samples, ...) {
   arguments <- c(samples, python_options(...))
+  if (!reticulate::py_numpy_available(initialize = TRUE)) {
+    stop("reticulate ", utils::packageVersion("reticulate"), " cannot use the NumPy of this Python. Update reticulate ",
+         "to 1.38 or newer, or install NumPy 1 (numpy<2). reticulate::py_config() shows which Python is used.",
+         call. = FALSE)
+  }
   recorded <- record_warnings(result <- do.call(import("priorshift")[[name]], arguments))
   from_library <- vapply(recorded, function(each) grepl("priorshift", reticulate::py_str(each$category)), NA)
   for (each in recorded[from_library]) warning(reticulate::py_str(each$message), call. = FALSE)

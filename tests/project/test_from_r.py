@@ -41,12 +41,14 @@ def library(tmp_path_factory):
     if not shutil.which("Rscript"):
         pytest.skip("Rscript is not installed")
     folder = tmp_path_factory.mktemp("r")
-    needed = 'for (p in c("reticulate", "tibble", "testthat")) if (!requireNamespace(p, quietly = TRUE)) stop(p)'
+    needed = "for (p in c('reticulate', 'tibble', 'testthat')) library(p, character.only = TRUE)"
     if (tried := run_r(["Rscript", "-e", needed], folder, folder)).returncode:
-        pytest.skip(f"an R package is not installed: {tried.stderr.strip().splitlines()[-2:]}")
-    convert = 'invisible(reticulate::r_to_py(data.frame(x = c(1, 2)))); reticulate::import("priorshift")'
-    if (tried := run_r(["Rscript", "-e", convert], folder, folder)).returncode:
-        pytest.skip(f"reticulate cannot use this Python: {tried.stderr.strip().splitlines()[-2:]}")
+        pytest.skip(f"an R package is not installed: {tried.stderr.strip()[-300:]}")
+    usable = (
+        "stopifnot(reticulate::py_numpy_available(TRUE)); for (p in c('pandas', 'priorshift')) reticulate::import(p)"
+    )
+    if (tried := run_r(["Rscript", "-e", usable], folder, folder)).returncode:
+        pytest.skip(f"reticulate cannot use this Python (make test-r makes one): {tried.stderr.strip()[-300:]}")
     shutil.copytree(ROOT / "r", folder / "source")
     installed = run_r(["R", "CMD", "INSTALL", "--no-docs", f"--library={folder}", "source"], folder, folder)
     assert installed.returncode == 0, installed.stderr

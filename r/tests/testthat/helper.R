@@ -6,7 +6,7 @@ patients <- function(rows, ill) {
 }
 
 skip_without_python <- function() {
-  available <- tryCatch(reticulate::py_module_available("priorshift") && reticulate::py_numpy_available(),
+  available <- tryCatch(reticulate::py_numpy_available(TRUE) && reticulate::py_module_available("priorshift"),
                         error = function(error) FALSE)
   skip_if_not(available, "Python with priorshift and a NumPy that reticulate supports")
 }
