@@ -90,13 +90,13 @@ record_warnings <- function(expression) {
   })
 }
 
-# The data frame that a Python method returns, as a tibble with NA where Python has NaN.
+# The data frame that a Python method returns, as a tibble with NA where Python has NaN. Its columns are passed as lists,
+# because reticulate converts data frames only for some versions of pandas.
 to_tibble <- function(method) {
-  record_warnings(frame <- method())  # reticulate's own, about versions of pandas
-  attr(frame, "pandas.index") <- NULL
-  frame[] <- lapply(frame, function(column) {
+  columns <- reticulate::py_eval("lambda method: method().to_dict('list')")(method)
+  as_tibble(lapply(columns, function(column) {
+    if (is.list(column)) column <- unlist(lapply(column, function(cell) if (is.null(cell)) NA else cell))
     if (is.numeric(column)) column[is.nan(column)] <- NA
     column
-  })
-  as_tibble(frame)
+  }))
 }
