@@ -8,7 +8,7 @@ STUDY := $(BIN)/python -m experiments
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-slow check format oldest release-check bench peers study docs docs-tables clean
+.PHONY: demo test test-slow test-r check format oldest release-check bench peers study docs docs-tables clean
 
 demo: .venv/report
 	$(BIN)/priorshift demo --plot demo.png
@@ -20,6 +20,17 @@ test: .venv/test
 # All other tests: simulations, public functions, command line, app, report, docs, studies
 test-slow: .venv/test
 	$(PYTEST) -m "slow or not unit" tests/statistical tests/unit tests/integration tests/project docs
+
+# The page "From R" and the R package in r, where R is installed with reticulate, tibble and testthat
+test-r: .venv/test .venv-r/made
+	RETICULATE_PYTHON=$(CURDIR)/.venv-r/bin/python $(BIN)/python -m pytest tests/project/test_from_r.py
+
+# A Python that the installed reticulate can use: before 1.38 it does not support NumPy 2
+.venv-r/made: pyproject.toml
+	$(PYTHON) -m venv .venv-r
+	.venv-r/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plot]" "pandas>=2.2" \
+		"$$(Rscript -e 'cat(if (packageVersion("reticulate") < "1.38") "numpy<2" else "numpy")')"
+	@touch $@
 
 check: .venv/dev
 	$(BIN)/ruff check .
@@ -91,4 +102,4 @@ docs-tables: .venv/test
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .venv-oldest .venv-peers dist demo.png demo.html docs/_build docs/_generated docs/api docs/gallery
+	rm -rf .venv .venv-oldest .venv-peers .venv-r dist demo.png demo.html docs/_build docs/_generated docs/api docs/gallery

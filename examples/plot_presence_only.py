@@ -158,3 +158,4 @@ plt.show()
 # %%
 # **Conclusion.** Use weights if sites were sampled unevenly. Publish R, or π′ over the
 # range of π. State what is counted: sites that look like occupied sites at home.
+# For real records, see :ref:`sphx_glr_gallery_plot_desert_survey.py`.

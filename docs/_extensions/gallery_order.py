@@ -1,8 +1,8 @@
 """The order of the gallery: from what most people come for to what few need."""
 
 STORIES = (
-    "new_hospital", "fraud_by_month", "presence_only", "season", "wide_interval", "three_hospitals", "billion_rows",
-    "paper_figures",
+    "new_hospital", "fraud_by_month", "presence_only", "desert_survey", "season", "wide_interval", "three_hospitals",
+    "billion_rows", "paper_figures",
 )  # fmt: skip
 
 

@@ -59,6 +59,28 @@ def _presence_only(of):
     assert {warning.category for warning in of["said"]} == {InconsistentInputWarning}
 
 
+def _desert_survey(of):
+    truth, found, later, near = of["grows"].mean(), of["diagnosis"], of["later"], of["near"]
+    assert truth > 1.8 * of["share"] and found.estimate.value < 0.1 and truth not in found.estimate.interval
+    assert found.label_shift_test.p_value < 0.001 and of["true_ratio"] not in of["ratio"].interval
+    assert (of["means"]["new"] < of["means"]["old"]).sum() >= 14
+    assert {each.verdict.answer for each in of["tried"].values()} == {"no"}
+    assert not any(truth in each.estimate.interval for each in of["tried"].values())
+    assert set(later["verdict"]) == {"no"} and len(later) == 7 and 0 < later["holds"].sum() < 7
+    assert truth in of["audited"].interval
+    assert {warning.category for warning in of["said"]} == {InconsistentInputWarning}
+    assert (near["verdict"] == "with care").sum() == 7 and near["holds"].all() and len(near) == 8
+
+
+def test_the_extract_of_the_desert_survey_is_whole():
+    import pandas as pd
+
+    survey = pd.read_csv(EXAMPLES / "data" / "portal_winter_plants.csv.gz")
+    assert len(survey) == 14 * 24 * 16 and not survey.duplicated(["year", "plot", "quadrat"]).any()
+    assert survey["year"].nunique() == 14 and survey.shape[1] == 3 + 16 and (survey >= 0).all(axis=None)
+    assert "CC0" in (EXAMPLES / "data" / "SOURCES.md").read_text(encoding="utf-8")
+
+
 def _season(of):
     cost, accuracy = of["costs"].mean(), of["accuracies"].mean()
     assert of["held"] >= 11
@@ -116,6 +138,7 @@ SHOWN = {
     "new_hospital": _new_hospital,
     "fraud_by_month": _fraud_by_month,
     "presence_only": _presence_only,
+    "desert_survey": _desert_survey,
     "season": _season,
     "billion_rows": _billion_rows,
     "three_hospitals": _three_hospitals,
@@ -134,6 +157,7 @@ def test_example(name, monkeypatch, tmp_path):
 
     if name == "new_hospital":
         pytest.importorskip("jinja2")
+    (tmp_path / "data").symlink_to(EXAMPLES / "data")  # the gallery runs a script in its folder
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: None)
     reference, began = _reference_work(), time.process_time()
@@ -144,4 +168,4 @@ def test_example(name, monkeypatch, tmp_path):
     title, underline, *_ = shown["__doc__"].strip().splitlines()
     assert underline == "=" * len(title)
     assert plt.get_fignums() and all(plt.figure(number).axes for number in plt.get_fignums())
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -95,6 +95,7 @@ def test_metadata_of_a_wheel_are_those_of_the_project(built):
 def test_the_version_is_the_same_wherever_it_is_written():
     version = Version(ps.__version__)
     assert str(version) == ps.__version__
+    assert f"\nVersion: {ps.__version__}\n" in read("r/DESCRIPTION")
     newest = re.findall(r"^## (.+)$", read("CHANGELOG.md"), re.M)[0]
     assert newest == ("Unreleased" if version.is_devrelease else ps.__version__)
     yaml = pytest.importorskip("yaml")

@@ -26,6 +26,7 @@ Cells = NDArray[Any]
 LEVEL_WORDS = frozenset({"none", "?", "."})
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "<na>", "nat"}) | LEVEL_WORDS
 DATE_ORDERS = ("year-first", "day-first", "month-first")
+_R_MISSING = -(2**31)  # R's missing integer, which reticulate passes on as a number
 _DAY = np.timedelta64(1, "D")
 _NO_DATE = np.datetime64("NaT", "us")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?$")
@@ -122,6 +123,17 @@ def is_missing(cells: Cells) -> NDArray[np.bool_]:
     return np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
 
 
+def has_r_missing(numbers: Cells) -> bool:
+    """Return whether 32-bit integers include the missing integer of R."""
+    return numbers.dtype == np.int32 and bool(numbers.size) and int(numbers.min()) == _R_MISSING
+
+
+def _as_floats(numbers: Cells) -> Floats:
+    """Return booleans or numbers as floats; the missing integer of R becomes NaN."""
+    floats = numbers.astype(np.float64)
+    return np.where(floats == _R_MISSING, np.nan, floats) if has_r_missing(numbers) else floats
+
+
 def object_cells(cells: Iterable[Any]) -> Cells:
     """Return cells of text and None as an array of objects."""
     return np.array(list(cells), dtype=object)
@@ -130,7 +142,7 @@ def object_cells(cells: Iterable[Any]) -> Cells:
 def cells_of_array(column: Cells, where: str) -> Cells:
     """Return a column of an array as floats (durations in days), dates or text; `where` names it in messages."""
     if column.dtype.kind in "biuf":  # booleans and numbers
-        return column.astype(np.float64)
+        return _as_floats(column)
     if column.dtype.kind == "M":
         return column.astype("datetime64[us]")
     if column.dtype.kind == "m":  # durations
@@ -160,7 +172,7 @@ def cells_of_series(series: Any, where: str) -> Cells:
     # numpy has no decimals and no 128-bit integers: these are converted value by value
     is_numpy_number = (dtype.is_numeric() or dtype == nw.Boolean) and dtype not in (nw.Decimal, nw.Int128, nw.UInt128)
     if is_numpy_number and not any(nulls):
-        return np.asarray(series.to_numpy()).astype(np.float64)
+        return _as_floats(np.asarray(series.to_numpy()))
     values = [None if is_null else value for value, is_null in zip(series.to_list(), nulls, strict=True)]
     if is_numpy_number:
         return np.array(values, dtype=np.float64)  # None becomes NaN

@@ -23,6 +23,7 @@ from priorshift.io.cells import (
     as_text,
     cells_of_array,
     cells_of_series,
+    has_r_missing,
     is_missing,
     object_cells,
 )
@@ -182,7 +183,8 @@ def _numbers_of_series(series: Any) -> NDArray[Any] | None:
         return None
     if dtype in (nw.Int128, nw.UInt128, nw.Decimal, nw.Object):
         return _as_floats(np.array(series.to_list(), dtype=object))
-    return np.asarray(series.to_numpy())
+    numbers = np.asarray(series.to_numpy())
+    return None if has_r_missing(numbers) else numbers
 
 
 def _as_floats(array: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -207,7 +209,7 @@ def _from_array(source: Any, name: str) -> Table:
     if not array.size:
         raise empty_table_error(name, array.shape)
     numbers: NDArray[Any] | None = None
-    if masked is None or not masked.any():
+    if (masked is None or not masked.any()) and not has_r_missing(array):
         if array.dtype.kind in "biuf":
             numbers = array if array.dtype.itemsize <= 8 else array.astype(np.float64)  # no extended precision
         elif array.dtype.kind not in "mM":

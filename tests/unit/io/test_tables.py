@@ -162,3 +162,21 @@ def test_numbers_as_text_are_labels_and_a_missing_one_is_named():
     with pytest.warns(ps.errors.LabelOrderWarning):
         shifted.fit(s.X, pd.Series(s.y).astype(str))
     assert shifted.classes_.tolist() == ["0", "1"]
+
+
+R_MISSING = -(2**31)  # how R stores a missing integer, which arrives here through reticulate
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+def test_a_missing_integer_of_r_is_a_missing_cell(kind):
+    rows = np.array([[1, 2], [R_MISSING, 4], [5, 6]], dtype=np.int32)
+    columns = {"visits": rows[:, 0], "age": rows[:, 1]}
+    source = {"pandas": pd.DataFrame(columns), "polars": pl.DataFrame(columns), "array": rows}[kind]
+    visits, age = read_table(source, "target").cells
+    assert visits.tolist()[::2] == [1, 5] and np.isnan(visits[1]) and age.tolist() == [2, 4, 6]
+
+
+def test_the_same_number_is_a_value_where_r_cannot_have_written_it():
+    rows = np.array([[1.0, 2.0], [R_MISSING, 4.0]])
+    assert read_table(rows, "target").values.min() == R_MISSING
+    assert read_table(rows.astype(np.int64), "target").values.min() == R_MISSING

@@ -1,0 +1,4 @@
+library(testthat)
+library(priorshift)
+
+test_check("priorshift")
