@@ -93,12 +93,14 @@ def judge(
     forbidding = [message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)]
     cautions = [message for category, message in warnings if not issubclass(category, _FORBIDDING_WARNINGS)]
     against, doubts = [*_not_credible(estimate, identification), *forbidding], []
+    has_audit = "target" in estimate.details.get("audit", {})  # its interval needs neither label shift nor the source
+    if has_audit:
+        against, doubts = [], against
     if np.isnan(p):
         doubts.append(f"Label shift could not be tested: {label_shift.reason}")
     elif p <= DOUBTED:
         adjusted = format_p(p) + (f", adjusted for {targets} targets" if targets > 1 else "")
         reason, matters = _violated_label_shift(label_shift, parts.sensitivity, adjusted)
-        has_audit = "target" in estimate.details.get("audit", {})  # its interval does not need label shift
         if matters and p <= REFUTED and not has_audit:
             against.append(reason)
         else:
