@@ -30,7 +30,7 @@ def parse_number(text: str) -> float:
             value = float(f"{whole}.{decimals}" if comma else digits)
             # 12.3% is 0.123, and not 0.12300000000000001
             return float(f"{value / 100:.15g}") if text.strip().endswith("%") else value
-    raise InputError(f"{text!r} is not a number such as 0.045, 0,045 or 4.5%")
+    raise InputError(f"{text!r} cannot be read; expected a number such as 0.045, 0,045 or 4.5%.")
 
 
 def parse_prior(text: str) -> float | tuple[float, float]:
@@ -46,7 +46,7 @@ def parse_prior(text: str) -> float | tuple[float, float]:
             low, high = text[:position].strip(), text[position + 1 :].strip()
             with suppress(InputError):
                 return parse_number(low if low.endswith("%") else low + unit), parse_number(high)
-    raise InputError(f"{text!r} is neither a number such as 0.2 nor a range such as 0.1-0.2")
+    raise InputError(f"{text!r} cannot be read; expected a number such as 0.2, or a range such as 0.1-0.2.")
 
 
 def decimals(width: float) -> int:

@@ -57,7 +57,7 @@ def _parse(parse: Callable[[str], _Parsed], text: str) -> _Parsed:
     try:
         return parse(text)
     except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from None  # argparse adds a hint
 
 
 def survey_counts(text: str) -> dict[str, int]:
