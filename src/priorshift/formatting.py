@@ -1,4 +1,4 @@
-"""Write numbers, options and paragraphs for messages, tables, pictures and reports.
+"""Read numbers that people type, and write numbers, options and paragraphs for messages, tables, pictures and reports.
 
 A minus is written as the sign − of axes, a percentage has no space before its sign, and no p-value is written as 0.
 """
@@ -6,12 +6,47 @@ A minus is written as the sign − of axes, a percentage has no space before its
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from math import floor, isnan, log10
 from textwrap import TextWrapper
+
+from priorshift.errors import InputError
 
 _MAX_DECIMALS = 12
 _SMALLEST_P = 1e-4  # smallest p-value that sentences state
 _LINE_WIDTH = 100
+
+
+def parse_number(text: str) -> float:
+    """Parse a number with either decimal mark, or a percentage: 0.045, 0,045, 4.5% and 4,5% are the same.
+
+    A comma before three digits, as in 1,000, could also separate thousands, and is refused.
+    """
+    digits = text.strip().removesuffix("%").strip()
+    whole, comma, decimals = digits.partition(",")
+    is_ambiguous = len(decimals) == 3 and whole.strip("+-") != "0"
+    with suppress(ValueError):
+        if not comma or (decimals.isdecimal() and not is_ambiguous):
+            value = float(f"{whole}.{decimals}" if comma else digits)
+            # 12.3% is 0.123, and not 0.12300000000000001
+            return float(f"{value / 100:.15g}") if text.strip().endswith("%") else value
+    raise InputError(f"{text!r} cannot be read; expected a number such as 0.045, 0,045 or 4.5%.")
+
+
+def parse_prior(text: str) -> float | tuple[float, float]:
+    """Parse a prior, such as 0.2 or 20%, or a range, such as 0.1-0.2 or 10-20%.
+
+    A dash may also belong to an exponent (1e-3-0.1).
+    """
+    with suppress(InputError):
+        return parse_number(text)
+    unit = "%" if text.strip().endswith("%") else ""
+    for position, letter in enumerate(text):
+        if letter in "-–":  # try each dash as the separator
+            low, high = text[:position].strip(), text[position + 1 :].strip()
+            with suppress(InputError):
+                return parse_number(low if low.endswith("%") else low + unit), parse_number(high)
+    raise InputError(f"{text!r} cannot be read; expected a number such as 0.2, or a range such as 0.1-0.2.")
 
 
 def decimals(width: float) -> int:

@@ -154,7 +154,7 @@ class TargetResults(Mapping[str, Result]):
         return result_tables.to_csv(self.records(), separator, decimal)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write one self-contained HTML file.
+        """Write one self-contained HTML file, or as a PDF.
 
         Parameters
         ----------

@@ -254,7 +254,7 @@ class PriorEstimate:
         return result_tables.to_frame([{"method": self.method, "status": self.status, **self.numbers()}])
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write a report as one self-contained HTML file.
+        """Write a report as one self-contained HTML file, or as a PDF.
 
         Parameters
         ----------

@@ -35,6 +35,7 @@ from starlette.exceptions import HTTPException
 import priorshift as ps
 from priorshift.app import queue as worker
 from priorshift.app import routes as example
+from priorshift.app.fields import show_field
 from priorshift.app.jobs import Order, run
 from priorshift.app.queue import TaskQueue
 from priorshift.app.routes import AccessMiddleware, Site
@@ -225,9 +226,9 @@ def test_every_answer_has_the_headers_and_none_has_a_cookie(client, brought):
         assert "set-cookie" not in answer.headers and answer.headers["cache-control"] == "no-store"
     policies = {answer.headers["content-security-policy"] for answer in answers}
     assert len(policies) == 2 and not any("unsafe-eval" in policy for policy in policies)
-    page, report = sorted(policies)  # "default-src …" and "sandbox; …"
+    page, report = sorted(policies)  # "default-src …" and "sandbox …"
     assert "'unsafe-inline'" not in page and "frame-ancestors 'none'" in page
-    assert report.startswith("sandbox; default-src 'none'") and "script-src" not in report
+    assert report.startswith("sandbox allow-same-origin; default-src 'none'") and "script" not in report
     assert client.result(story, "report").headers["content-security-policy"] == report
     assert client.result(story, "report").headers.get("content-disposition") is None
     for name in ("report.html", "result.json", "decisions.csv"):
@@ -244,7 +245,7 @@ def test_an_error_of_ours_is_a_sentence_with_headers(site, client, monkeypatch, 
 def test_the_page_asks_nothing_of_others_and_has_no_code_in_it():
     page = Path(Site.__init__.__code__.co_filename).with_name("page")
     names = {path.name for path in page.iterdir()}
-    assert names == {"index.html", "app.css", "app.js", "ask.js", "files.js", "known.js", "names.js"}
+    assert names == {"index.html", "app.css", "app.js", "ask.js", "files.js", "known.js", "names.js", "result.js"}
     html = (page / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script>|javascript:", html)
     for name in names:
@@ -381,8 +382,15 @@ SETTINGS = {
     "a prior of 0": ({"prior": {"value": 0}}, "between 0 and 100%, such as 20;"),
     "a range to 1": ({"prior": {"low": 0.3, "high": 1}}, "between 0 and 100%, the lower end first, such as 10 to 30"),
     "a range upside down": ({"prior": {"low": 0.3, "high": 0.1}}, "lower end first"),
-    "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "not larger"),
-    "text for a number": ({"prior": {"value": "0.2"}}, "not complete"),
+    "a survey upside down": ({"prior": {"positives": 9, "rows": 3}}, "not be larger"),
+    "text for a number": ({"prior": {"value": "a fifth"}}, "between 0 and 100%, such as 20;"),
+    "an empty number": ({"prior": {"value": ""}}, "between 0 and 100%, such as 20;"),
+    "half a survey": ({"prior": {"positives": "2,5", "rows": "10"}}, "whole number from 0 on"),
+    "no such rule": ({"rule": {"luck": 1}}, "choose one rule"),
+    "two rules": ({"rule": {"top": 5, "recall": 0.5}}, "choose one rule"),
+    "half a row": ({"rule": {"top": "2.5"}}, "number of rows to decide positive must be a whole number from 1 on"),
+    "no cost": ({"rule": {"cost_ratio": "0"}}, "above 0, such as 20"),
+    "a recall of 0": ({"rule": {"recall": "0"}}, "between 0 and 100%, such as 90"),
     "no scenario": ({"scenario": "x"}, "choose"),
     "ids where none are": ({"scenario": "censoring", "shared": "id"}, "no row is in both"),
     "a column of two uses": ({"weights": "w", "groups": "w"}, "both"),
@@ -405,6 +413,47 @@ def test_settings_that_cannot_be_meant_are_refused(why):
 def test_a_range_from_zero_is_an_upper_limit():
     settings = Settings.from_json({"prior": {"low": 0, "high": 0.3}})
     assert settings.source_prior == (0.0, 0.3)
+
+
+@pytest.mark.parametrize("text", ["4.5", "4,5", "4.5%", "4,5 %", " 4,50%"])
+def test_typed_shares_are_percentages_with_either_decimal_mark(text):
+    """As the command line's parser reads them with a percent sign."""
+    settings = Settings.from_json({"prior": {"value": text}, "threshold": text, "confidence": "97,5"})
+    assert settings.source_prior == settings.threshold == 0.045 and settings.confidence == 0.975
+    assert settings.entered[0] == "share of the old population: 4.5% = 0.045"
+    assert show_field("value", text) == "4.5% = 0.045"
+
+
+def test_typed_ranges_and_counts():
+    for typed in ({"value": "10-20"}, {"value": "10%-20%"}, {"low": "10", "high": "20 %"}):
+        assert Settings.from_json({"prior": typed}).prior == (0.1, 0.2)
+    assert Settings.from_json({"prior": {"low": "", "high": "12,3"}}).prior == (0.0, 0.123)
+    assert Settings.from_json({"prior": {"positives": "3", "rows": "10"}}).prior == {"positives": 3, "rows": 10}
+    assert Settings.from_json({"rule": {"cost_ratio": "2,5"}}).rule == {"cost_ratio": 2.5}
+    assert Settings.from_json({"rule": {"recall": "100"}}).rule == {"recall": 1.0}
+
+
+@pytest.mark.parametrize(("field", "text", "words"), [
+    ("value", "0.22", "0.22% = 0.0022, about 2 in 1,000. For 22 in 100 write 22."),
+    ("value", "0,22%", "0.22% = 0.0022"),
+    ("value", "0.005", "0.005% = 5e-05, about 5 in 100,000. For 0.5 in 100 write 0.5."),
+    ("value", "10-20", "10% to 20% = 0.1 to 0.2"),
+    ("value", "1,000", "The share of positives in the old population must be a number between 0 and 100%, such as 20"),
+    ("low", "0", "0% = 0"),
+    ("cost_ratio", "2,5", "2.5 false alarms"),
+    ("top", "60", ""),
+    ("top", "6,5", "The number of rows to decide positive must be a whole number from 1 on."),
+    ("colour", "1", ""),
+])  # fmt: skip
+def test_the_page_shows_how_a_field_is_read(client, field, text, words):
+    assert client.ask("GET", "fields", params={field: text}).json()[field].startswith(words)
+    assert bool(words) == bool(show_field(field, text))
+
+
+def test_a_refused_field_is_named(client, brought):
+    for settings, field in (({"prior": {"value": "x"}}, "value"), ({"rule": {"top": ""}}, "top")):
+        answer = client.begin(brought, settings)
+        assert answer.status_code == 422 and answer.json()["field"] == field
 
 
 def test_refused_settings_are_a_sentence(client, brought):
@@ -485,6 +534,7 @@ def test_numbers_and_decisions_are_those_of_python_and_the_shell(client, tmp_pat
         "confidence": 0.9,
         "threshold": 0.5,
         "seed": 3,
+        "rule": {"top": 40},
     }
     story = client.run(client.bring(contents), settings)
     assert story["state"] == "done" and story["steps"][0]["name"] == "Reading the files"
@@ -495,17 +545,34 @@ def test_numbers_and_decisions_are_those_of_python_and_the_shell(client, tmp_pat
     assert result == json.loads(json.dumps(found.to_dict()))
 
     monkeypatch.chdir(tmp_path)
-    command = shlex.split(story["answer"]["command"])
+    command, decide = map(shlex.split, story["answer"]["command"].splitlines())
     assert command[0] == "priorshift" and main([*command[1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["estimate"] == result["estimate"]
     page = client.result(story, "report.html").text
     assert page == (tmp_path / "report.html").read_text(encoding="utf-8").replace(" --json", "")
 
-    without_output = shlex.split(story["answer"]["command"])[2:-2]
-    at = without_output.index("--threshold")  # of a diagnosis alone
-    del without_output[at : at + 2]
-    assert main(["adapt", *without_output, "--classifier", "logistic", "--output", "decisions.csv"]) == 0
+    assert decide[:2] == ["priorshift", "adapt"] and main([*decide[1:], "--json"]) == 0
     assert client.result(story, "decisions.csv").text == (tmp_path / "decisions.csv").read_text(encoding="utf-8")
+    by_shell, [expected] = json.loads(capsys.readouterr().out), story["answer"]["decisions"]
+    assert expected.pop("target") == "" and expected.items() <= by_shell.items()
+    assert expected["decided_positive"] == 40 and expected["precision_interval"][0] < expected["precision"]
+
+
+def test_the_verdict_and_what_was_entered_come_with_the_result(client):
+    frames = [frame.drop(columns=["month", "patient"], errors="ignore") for frame in tables()]
+    frames[2]["dose"] += 5  # not label shift
+    story = client.run(client.bring(texts(frames)), {"prior": {"value": "30"}, "threshold": "4,5"})
+    [verdict] = story["answer"]["verdicts"]
+    assert verdict["tone"] == "no" and verdict["reasons"] and "% of the new population have it" in verdict["answer"]
+    assert story["answer"]["entered"] == [
+        "share of the old population: 30% = 0.3", "confidence: 95% = 0.95", "share that matters: 4.5% = 0.045",
+    ]  # fmt: skip
+
+
+def test_the_decisions_on_a_parquet_file_are_written_as_one_by_the_command():
+    names = dict(zip(ROLES, ("p.csv", "u.csv", "t.parquet"), strict=True))
+    command = Settings.from_json({"rule": {"recall": "90"}}).command(names, "adapt")
+    assert command.endswith("--recall 0.9 --classifier logistic -o decisions.parquet")
 
 
 def test_several_targets_by_a_column_are_decided_each_by_its_own_share(client, tmp_path):

@@ -150,9 +150,9 @@ def test_numbers_of_the_page_are_those_of_the_result(results, pages, kind):
     for key, value, text in numbers:
         exact = look_up(record, key)
         assert float(value) == exact, key
-        shown = re.sub(r"^p [=<] |,|%$", "", text).replace("−", "-")
+        shown = re.sub(r"^p [=<] |^< |,|%$", "", text).replace("−", "-")
         scale = 100 if text.endswith("%") else 1
-        if text.startswith("p <"):
+        if text.startswith(("p <", "< ")):
             assert exact < float(shown)
         elif not _is_out_of(text, exact):
             digits = len(shown.partition(".")[2].partition("e")[0])
@@ -243,6 +243,42 @@ def test_several_targets_have_a_table_and_a_part_each(results, pages):
     low, high = sorted(d.estimate.value for d in results["months"].values())
     for kind in ("months", "estimates"):
         assert f"shares of positives range from {low:.3f} to {high:.3f}" in _words(pages[kind])
+
+
+def test_the_reasons_of_a_no_are_not_folded(results, pages):
+    [(month, refused)] = [(name, d) for name, d in results["months"].items() if d.verdict.answer == "no"]
+    text = pages["months"].read_text()
+    unfolded = _seen(re.sub(r"<details.*?</details>", "", text[: text.index("<h2>All targets</h2>")], flags=re.DOTALL))
+    assert f"{month}: " in unfolded
+    for reason in refused.verdict.reasons:
+        assert " ".join(reason.split()) in unfolded
+
+
+def test_the_picture_of_targets_has_the_source_prior_and_the_threshold(results):
+    P, U, T = tables()
+    halves = {"a": T[:150], "b": T[150:]}
+    with suppress_warnings(PriorShiftWarning):
+        page = report.render(ps.diagnose_targets(P, U, halves, source_prior=0.3, threshold=0.4, random_state=0))
+    series = page[page.index("<svg") : page.index("</svg>")]
+    assert ">source prior 0.3<" in series and ">threshold 0.4<" in series
+
+
+def test_assumptions_are_folded_unless_they_are_in_doubt(pages):
+    def folds(kind):
+        text = pages[kind].read_text()
+        return re.findall(r"<details( open)?><summary><h3>", text[: text.index("<h2>What to do next")])
+
+    assert folds("yes") == [""] * 5
+    assert folds("no").count(" open") == 1 and "rejected" in pages["no"].read_text()
+    assert re.search(r"<h2>Method and versions</h2>\s*<details><summary>", pages["yes"].read_text())
+
+
+def test_captions_do_not_repeat_the_numbers_of_tables(results, pages):
+    for kind in ("months", "yes"):
+        captions = re.findall(r"<figcaption>(.*?)</figcaption>", pages[kind].read_text(), re.DOTALL)
+        assert captions and not [c for c in captions if c.startswith(("Target prior of each", "Share of the score"))]
+    low = min(d.estimate.interval.low for d in results["months"].values())
+    assert f"{low:.3f}" not in re.search(r"<figcaption>.*?</figcaption>", pages["months"].read_text())[0]
 
 
 def test_of_many_targets_some_of_every_answer_have_a_part():
@@ -427,6 +463,56 @@ def test_in_a_browser_nothing_is_wrong(chromium, pages, kind):
         context.close()
 
 
+_TEXTS = """() => [...document.querySelectorAll("svg")].map((svg) =>
+  [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim()).map((text) => {
+    const box = text.getBoundingClientRect(), matrix = text.getScreenCTM();
+    const size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b);
+    return { words: text.textContent, size, left: box.left, right: box.right, top: box.top, bottom: box.bottom };
+  }))"""
+
+
+@needs_browser
+@pytest.mark.parametrize("kind", ["yes", "no", "mixed", "months", "range", "strata", "tcpu", "km2-ls"])
+def test_words_of_pictures_are_legible_and_apart_on_a_phone(chromium, pages, kind):
+    page = chromium.new_page(viewport={"width": 360, "height": 800})
+    page.goto(pages[kind].as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    pictures = page.evaluate(_TEXTS)
+    page.close()
+    assert pictures and min(text["size"] for texts in pictures for text in texts) >= 10
+    for texts in pictures:
+        assert all(text["left"] >= 0 and text["right"] <= 360 for text in texts)
+        for k, one in enumerate(texts):
+            for other in texts[k + 1 :]:
+                width = min(one["right"], other["right"]) - max(one["left"], other["left"])
+                height = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+                assert width < 1 or height < 4, (one["words"], other["words"])  # lines of text may touch
+
+
+@needs_browser
+def test_nothing_sticks_out_of_the_column_and_wide_tables_cast_a_shadow(chromium, pages):
+    for width in (360, 768, 1280):
+        page = chromium.new_page(viewport={"width": width, "height": 800})
+        page.goto(pages["months"].as_uri())
+        right = "selector => Math.max(...[...document.querySelectorAll(selector)].map(e => e.getBoundingClientRect().right))"
+        assert page.evaluate(right, ".scroll, figure, p") <= page.evaluate(right, "main")
+        assert "linear-gradient" in page.evaluate("getComputedStyle(document.querySelector('.scroll')).backgroundImage")
+        page.close()
+
+
+@needs_browser
+def test_on_paper_heads_of_tables_are_repeated_and_stay_with_their_rows(chromium, pages):
+    page = chromium.new_page()
+    page.goto(pages["yes"].as_uri())
+    page.emulate_media(media="print")
+    style = "([selector, name]) => getComputedStyle(document.querySelector(selector))[name]"
+    assert page.evaluate(style, ["thead", "display"]) == "table-header-group"
+    for selector in ("h2", "h3", "thead", "caption", "summary"):
+        assert page.evaluate(style, [selector, "breakAfter"]) == "avoid", selector
+    assert page.evaluate(style, ["tr", "breakInside"]) == page.evaluate(style, ["figure", "breakInside"]) == "avoid"
+    page.close()
+
+
 @needs_browser
 def test_on_paper_folds_are_open_and_letters_are_black(chromium, pages):
     page = chromium.new_page(color_scheme="dark")
@@ -596,6 +682,40 @@ def test_wrong_use_of_the_shell_is_one_sentence(files, capsys, tmp_path, more, s
         code = stop.code
     assert code == 2 and sentence in capsys.readouterr().err
     assert set(tmp_path.iterdir()) == before
+
+
+def test_a_pdf_without_its_packages_is_one_sentence(results, files, tmp_path, monkeypatch, capsys):
+    before = set(tmp_path.iterdir())
+    monkeypatch.setitem(sys.modules, "weasyprint", None)
+    with pytest.raises(MissingExtraError, match=r'needs weasyprint, .* pip install "priorshift\[pdf\]"'):
+        results["estimate"].report(tmp_path / "page.pdf")
+    assert main(["report", *files, "--drop", "month", "-o", "page.pdf"]) == 2
+    assert 'pip install "priorshift[pdf]"' in capsys.readouterr().err and set(tmp_path.iterdir()) == before
+
+
+def test_a_pdf_without_pango_is_one_sentence(results, tmp_path, monkeypatch):
+    class Broken:
+        def find_spec(self, name, *_):
+            if name == "weasyprint":
+                raise OSError("cannot load library 'libgobject-2.0-0'")
+
+    monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    with pytest.raises(MissingExtraError, match="needs the library Pango"):
+        results["estimate"].report(tmp_path / "page.pdf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_is_written_as_a_pdf(results, files, tmp_path, capsys):
+    pytest.importorskip("weasyprint", exc_type=ImportError)
+    assert main(["report", *files, "--drop", "month", "-o", "page.pdf"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "report: page.pdf"
+    written = (tmp_path / "page.pdf").read_bytes()
+    assert written.startswith(b"%PDF-") and len(written) < MOST_BYTES
+    results["months"].report(tmp_path / "months.PDF")
+    first = (tmp_path / "months.PDF").read_bytes()
+    results["months"].report(tmp_path / "months.PDF")
+    assert (tmp_path / "months.PDF").read_bytes() == first  # the same result gives the same bytes
 
 
 def test_the_demo_writes_its_page(tmp_path, monkeypatch, capsys):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from priorshift import report
@@ -29,12 +28,16 @@ from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target,
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
+from priorshift.formatting import decimals, format_fixed
 from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.cells import find_date_orders, is_missing
 from priorshift.io.readers import read_table
 from priorshift.loading import load_problem
 from priorshift.problem import Problem
 from priorshift.progress import track_progress
+from priorshift.report.contents import BADGES
+from priorshift.report.numbers import is_informative
+from priorshift.results import PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.warning_records import WarningRecord, record_warnings
 
@@ -118,26 +121,51 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
     result: Diagnosis | Diagnoses
     if settings.by is None:
         result = diagnose_target(problem, estimator, threshold=settings.threshold, records=records)
-        result, headline = order.with_names(result), str(result.estimate)
-        diagnoses, doubted = {"": result}, "the estimate"  # a single target is called "" in a problem
+        result, doubted = order.with_names(result), "the estimate"
+        diagnoses = {"": result}  # a single target is called "" in a problem
     else:
         result = diagnose_all_targets(problem, estimator, threshold=settings.threshold, records=records)
         diagnoses = {name: order.with_names(diagnosis) for name, diagnosis in result.items()}
-        result, headline = replace(result, results=diagnoses), f"{len(result)} targets were estimated"
+        result = replace(result, results=diagnoses)
         n_unreliable = sum(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values())
         doubted = f"the estimates of {n_unreliable} of the {len(diagnoses)} new populations"
     (folder / RESULT).write_text(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     _begin_step("decide")
-    undecided = _decide(order, estimator, problem, diagnoses)
+    decisions, undecided = _decide(order, estimator, problem, diagnoses)
     _begin_step("write")
     command = settings.command(order.names)
     report.write(result, folder / REPORT, command=command)
+    if decisions:
+        command = f"{command}\n{settings.command(order.names, 'adapt')}"
     doubt = f"The report advises against relying on {doubted}, on which these decisions are based."
     is_doubted = any(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values())
     return {
-        "headline": headline, "undecided": undecided, "doubted": doubt if is_doubted else None, "command": command,
+        "verdicts": [_verdict(name, diagnosis) for name, diagnosis in diagnoses.items()], "entered": settings.entered,
+        "decisions": decisions, "undecided": undecided, "doubted": doubt if is_doubted else None, "command": command,
         "files": [name for name in (REPORT, RESULT, DECISIONS) if (folder / name).exists()],
     }  # fmt: skip
+
+
+def _verdict(name: str, diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the verdict on one target as the page shows it above the report; the name of a single target is ""."""
+    tone, mark, words = BADGES[diagnosis.verdict.answer]
+    return {
+        "target": name, "answer": _answer(diagnosis.estimate), "tone": tone, "mark": mark, "words": words,
+        "reasons": list(diagnosis.verdict.reasons),
+    }  # fmt: skip
+
+
+def _answer(estimate: PriorEstimate) -> str:
+    """Return the estimated share of the new population in a sentence of the page."""
+    interval = estimate.interval
+    if interval is None or not (is_informative(estimate) or estimate.is_left_open):
+        return "The share of the new population that has it cannot be estimated from these files."
+    digits = max(decimals(interval.width) - 3, 0)
+    value, low, high = (f"{format_fixed(100 * x, digits)}%" for x in (estimate.value, interval.low, interval.high))
+    confidence = f"with {100 * interval.confidence:.6g}% confidence"
+    if estimate.is_left_open:
+        return f"Between {low} and {high} of the new population have it, {confidence}."
+    return f"About {value} of the new population have it; between {low} and {high}, {confidence}."
 
 
 def _begin_step(name: str) -> None:
@@ -153,10 +181,13 @@ def _kind(cells: Any) -> str:
     return "date" if find_date_orders(cells) else "text"
 
 
-def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[str, Diagnosis]) -> str | None:
-    """Write the target's file with the posterior and decision of each row; return None, or why that is impossible.
+def _decide(
+    order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[str, Diagnosis]
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Write the target's file with the posterior and decision of each row.
 
-    `estimator` is fitted to the source of the problem; `diagnoses` has its estimate of each target, by name.
+    Return what to expect of the decisions on each target, and None, or why there are no decisions. `estimator` is
+    fitted to the source of the problem; `diagnoses` has its estimate of each target, by name.
     """
     settings, target_path = order.settings, order.paths["target"]
     source_prior = None if settings.prior is None else read_prior(settings.source_prior).value
@@ -167,15 +198,15 @@ def _decide(order: Order, estimator: Any, problem: Problem, diagnoses: Mapping[s
             check_names(sample.data, order.names["target"])
         fit_to_problem(shifted, problem)
         estimates = {name: diagnosis.estimate for name, diagnosis in diagnoses.items()}
-        posterior, decision, _ = decide_targets(shifted, problem, estimates)
+        posterior, decision, decided = decide_targets(shifted, problem, estimates, **settings.rule)
     except InputError as error:
-        return order.translate(str(error))
-    if not np.isfinite(posterior).any():
-        return "The share cannot be estimated from these data, so no decisions can be made."
+        return [], order.translate(str(error))
+    if not decided:
+        return [], "The share cannot be estimated from these data, so no decisions can be made."
     in_file = order_of_file(target_path, settings.by, len(posterior))
     posterior, decision = posterior[in_file], decision[in_file]
     write_decided_table(order.folder / DECISIONS, target_path, posterior, decision, safe=True)
-    return None
+    return [{"target": name, **one.decisions.to_dict()} for name, one in decided.items()], None
 
 
 WORK = {"look": look, "columns": columns, "run": run}

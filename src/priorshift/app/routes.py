@@ -27,6 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from priorshift import simulate
+from priorshift.app.fields import show_field
 from priorshift.app.jobs import DECISIONS, REPORT, RESULT
 from priorshift.app.queue import OVER, TaskQueue
 from priorshift.app.settings import ROLES, Settings, translate_message
@@ -40,8 +41,9 @@ _PAGE_POLICY = (
     "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _RESULT_HEADERS = {  # a report runs no script and loads nothing, also when it is opened by itself
-    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    # same origin, so that the page can measure its height and show it whole
+    "Content-Security-Policy": "sandbox allow-same-origin; default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 }
 _HEADERS = {
     "Content-Security-Policy": _PAGE_POLICY,
@@ -54,7 +56,7 @@ _HEADERS = {
 }
 _READING = ("GET", "HEAD")
 _PAGE = {"index.html": "text/html", "app.css": "text/css"} | dict.fromkeys(
-    ("app.js", "ask.js", "files.js", "known.js", "names.js"), "text/javascript"
+    ("app.js", "ask.js", "files.js", "known.js", "names.js", "result.js"), "text/javascript"
 )
 _MAX_JSON = 4_000_000  # bytes of settings: columns may have long names
 _EXAMPLE_PRIORS = 0.2, 0.5  # source, target
@@ -161,6 +163,7 @@ class Site:
             Route("/", self._page),
             *(Route(f"/{name}", self._page) for name in _PAGE),
             Route("/about", self._about),
+            Route("/fields", self._fields),
             Route("/files", self._receive, methods=["PUT"]),
             Route("/files/{key}", self._delete, methods=["DELETE"]),
             Route("/example", self._example, methods=["POST"]),
@@ -183,6 +186,10 @@ class Site:
         """Send the version and the limits that the page shows."""
         limits = {name: getattr(self.limits, name) for name in ("rows", "bytes", "seconds")}
         return JSONResponse({"version": __version__, **limits})
+
+    async def _fields(self, request: Request) -> Response:
+        """Send how the numbers in the fields of the form, which are in the query by name, are read."""
+        return JSONResponse({name: show_field(name, text) for name, text in request.query_params.items()})
 
     async def _receive(self, request: Request) -> Response:
         """Store an uploaded file, and add a job that reads its columns."""
@@ -290,7 +297,8 @@ async def _error_response(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return JSONResponse({"message": error.detail}, error.status_code)
     if isinstance(error, InputError):
-        return JSONResponse({"message": translate_message(str(error), {}, {})}, 422)
+        message = translate_message(str(error), {}, {})
+        return JSONResponse({"message": message, "field": getattr(error, "field", None)}, 422)
     if isinstance(error, ClientDisconnect):
         return JSONResponse({"message": "The request was not sent completely."}, 400)
     traceback.print_exception(error, file=sys.stderr)

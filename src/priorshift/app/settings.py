@@ -6,14 +6,25 @@ Messages name files as the user does, and form fields in place of Python paramet
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from priorshift.app.fields import (
+    FieldError,
+    read_count,
+    read_range,
+    read_ratio,
+    read_share,
+    read_value,
+    show_share,
+)
 from priorshift.errors import InputError
 from priorshift.formatting import shell_option
 from priorshift.inference.prior_knowledge import survey_prior
+from priorshift.io.files import PARQUET, kind
 from priorshift.loading import InputOptions
 from priorshift.methods.witness_shift import WitnessShift
 
@@ -77,12 +88,17 @@ def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[st
     return message if starts_with_file else message[:1].upper() + message[1:]
 
 
-_SHARES = {"confidence": ("confidence of the interval", 95), "threshold": ("share that matters", 10)}  # with an example
 _COLUMNS = {"weights": "--weight-column", "groups": "--group-column", "audit": "--audit-column", "by": "--by"}
 _SHELL_OPTIONS = {
     "scenario": "--scenario", **_COLUMNS, "confidence": "--confidence", "threshold": "--threshold",
     "seed": "--random-state",
 }  # fmt: skip
+_DECISION_RULES: dict[str, Callable[[Any], float]] = {
+    "cost_ratio": read_ratio,
+    "top": partial(read_count, "top"),
+    "precision": partial(read_share, "precision"),
+    "recall": partial(read_share, "recall"),
+}
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,7 @@ class Settings:
     confidence: float = 0.95
     threshold: float | None = None
     seed: int = 0
+    rule: Mapping[str, float] = field(default_factory=dict)  # of decisions, as ShiftedClassifier.decide takes it
 
     @classmethod
     def from_json(cls, content: Any) -> Settings:
@@ -116,9 +133,8 @@ class Settings:
                 raise InputError(f"the settings have {name!r}, which is not a setting; reload the page.")
             if (name in _COLUMNS or name == "shared") and not isinstance(value, str):
                 raise InputError(f"the setting {name!r} is not the name of a column; reload the page.")
-            if name in _SHARES and not (isinstance(value, (int, float)) and 0 < value < 1):
-                label, example = _SHARES[name]
-                raise InputError(f"the {label} must be a number between 0 and 100%, such as {example}.")
+            if name in ("confidence", "threshold"):
+                values[name] = read_share(name, value)
         drop = values.setdefault("drop", [])
         if not isinstance(drop, list) or not all(isinstance(name, str) for name in drop):
             raise InputError("the columns to leave out are not a list of names; reload the page.")
@@ -127,10 +143,10 @@ class Settings:
             raise InputError("choose where the unlabelled rows come from.")
         if scenario == "censoring" and "shared" in values:
             raise InputError("if one table was divided, no row is in both files; remove the id column.")
-        seed = values.get("seed", cls.seed)
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-            raise InputError("the seed must be a whole number from 0 to 4,294,967,295.")
-        values |= {"prior": _read_prior(values.get("prior")), "drop": tuple(drop)}
+        values |= {
+            "prior": _read_prior(values.get("prior")), "drop": tuple(drop), "rule": _read_rule(values.get("rule")),
+            "seed": read_count("seed", values.get("seed", cls.seed)),
+        }  # fmt: skip
         settings = cls(**values)
         settings.input_options()  # refuses a column with two uses
         return settings
@@ -152,8 +168,21 @@ class Settings:
         settings: dict[str, Any] = {"scenario": self.scenario, "confidence": self.confidence, "random_state": self.seed}
         return WitnessShift(self.source_prior, **settings)
 
-    def command(self, names: Mapping[str, str]) -> str:
-        """Return the shell command that writes the same report; `names` are the files' names by role."""
+    @property
+    def entered(self) -> list[str]:
+        """The numbers of the form as they were read, for the page."""
+        words = []
+        if isinstance(self.prior, Mapping):
+            words.append(f"old population: {self.prior['positives']:,} of {self.prior['rows']:,} had it")
+        elif self.prior is not None:
+            words.append(f"share of the old population: {show_share(self.prior)}")
+        words.append(f"confidence: {show_share(self.confidence)}")
+        if self.threshold is not None:
+            words.append(f"share that matters: {show_share(self.threshold)}")
+        return words
+
+    def command(self, names: Mapping[str, str], name: str = "report") -> str:
+        """Return the command "report", or "adapt" for the decisions; `names` are the files' names by role."""
         options = [(f"--{role}", names[role]) for role in ROLES]
         if isinstance(self.prior, Mapping):
             options.append(("--source-prior-counts", f"{self.prior['positives']}/{self.prior['rows']}"))
@@ -164,14 +193,23 @@ class Settings:
             options.append(("--source-prior", repr(self.prior)))
         if self.shared not in (None, "identical"):
             options.append(("--id-column", str(self.shared)))
-        for name, option in _SHELL_OPTIONS.items():
-            if getattr(self, name) != getattr(Settings, name):  # not the default
-                options.append((option, str(getattr(self, name))))
+        for setting, option in _SHELL_OPTIONS.items():
+            # the decisions do not depend on the threshold of the share
+            if getattr(self, setting) != getattr(Settings, setting) and (name, setting) != ("adapt", "threshold"):
+                options.append((option, str(getattr(self, setting))))
         options += [("--drop", column) for column in self.drop]
+        if name == "adapt":
+            options += [(f"--{rule.replace('_', '-')}", f"{value:.15g}") for rule, value in self.rule.items()]
+            options.append(("--classifier", "logistic"))
         words = [shell_option(option, value) for option, value in options]
         if self.shared == "identical":
             words.append("--identical-rows")
-        return " ".join(["priorshift report", *words, "-o report.html"])
+        output = "report.html"
+        if name == "adapt":
+            is_parquet = kind(names["target"]) == PARQUET
+            output = "decisions.parquet" if is_parquet else "decisions.csv"  # the command keeps the format
+            words += [] if is_parquet else ["--safe-csv"]
+        return " ".join([f"priorshift {name}", *words, f"-o {output}"])
 
 
 def _read_prior(content: Any) -> Any:
@@ -182,20 +220,27 @@ def _read_prior(content: Any) -> Any:
     match content:
         case None:
             return None
-        case {"value": int() | float() as share}:
-            if 0 < share < 1:
-                return float(share)
-            message = "must be between 0 and 100%, such as 20; if you do not know it, choose “I do not know”"
-        case {"low": int() | float() as low, "high": int() | float() as high}:
-            if 0 <= low < high < 1:
-                return float(low), float(high)
-            message = (
-                "must be a range between 0 and 100%, the lower end first, such as 10 to 30, or 0 to 10 for at most 10"
+        case {"value": value}:
+            return read_value(value)
+        case {"low": low, "high": high}:
+            return read_range(low, high)
+        case {"positives": positives, "rows": rows}:
+            counts = {"positives": read_count("positives", positives), "rows": read_count("rows", rows)}
+            if counts["positives"] <= counts["rows"]:
+                return counts
+            raise FieldError(
+                "positives", "the number of people who had it must not be larger than the number examined."
             )
-        case {"positives": int() as positives, "rows": int() as rows}:
-            if 0 <= positives <= rows > 0:
-                return {"positives": positives, "rows": rows}
-            message = "needs a number of positives that is not larger than the number examined"
-        case _:
-            message = "is not complete; fill it in, or choose “I do not know”"
-    raise InputError(f"the share of positives in the old population {message}.")
+    raise InputError(
+        "the share of positives in the old population is not complete; fill it in, or choose “I do not know”."
+    )
+
+
+def _read_rule(content: Any) -> dict[str, float]:
+    """Check the rule of decisions that the page sent: None, or one of _DECISION_RULES with its number."""
+    if content is None:
+        return {}
+    if not isinstance(content, Mapping) or len(content) != 1 or not set(content) <= set(_DECISION_RULES):
+        raise InputError("choose one rule of decisions.")
+    [(name, value)] = content.items()
+    return {name: _DECISION_RULES[name](value)}

@@ -80,7 +80,7 @@ def run_report(args: argparse.Namespace) -> int:
     if isinstance(result, Diagnosis):
         output.print_verdict(result.verdict)
     output.print_result(result.estimate if isinstance(result, Diagnosis) else result)
-    print(f"report: {args.page} (open it in a browser)")
+    print(f"report: {output.describe_report(args.page)}")
     return _exit_code(args, result)
 
 

@@ -14,13 +14,16 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from itertools import takewhile
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, TypeVar
 
-from priorshift.formatting import shell_option
+from priorshift.errors import InputError
+from priorshift.formatting import parse_number, parse_prior, shell_option
+
+_Parsed = TypeVar("_Parsed")
 
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
 TABLES, ROWS, POPULATIONS = "tables", "columns with a meaning", "what is known about the populations"
@@ -40,34 +43,21 @@ _WINDOWS = ("WT_SESSION", "ANSICON", "ConEmuANSI", "TERM")  # variables that Win
 
 
 def number(text: str) -> float:
-    """Parse a number with either decimal mark, or a percentage: 0.045, 0,045, 4.5% and 4,5% are the same.
-
-    A comma before three digits, as in 1,000, could also separate thousands, and is refused. argparse uses this
-    function's name in its error message, "invalid number value".
-    """
-    digits = text.strip().removesuffix("%").strip()
-    if "," in digits:
-        whole, _, decimals = digits.partition(",")
-        if not decimals.isdecimal() or (len(decimals) == 3 and whole.strip("+-") != "0"):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 0.045, 0,045 or 4.5%")
-        digits = f"{whole}.{decimals}"
-    return float(digits) / 100 if text.strip().endswith("%") else float(digits)
+    """Parse a number with either decimal mark, or a percentage."""
+    return _parse(parse_number, text)
 
 
 def prior(text: str) -> float | tuple[float, float]:
-    """Parse a prior, such as 0.2 or 20%, or a range, such as 0.1-0.2 or 10-20%.
+    """Parse a prior, such as 0.2 or 20%, or a range, such as 0.1-0.2 or 10-20%."""
+    return _parse(parse_prior, text)
 
-    A dash may also belong to an exponent (1e-3-0.1).
-    """
-    with suppress(ValueError, argparse.ArgumentTypeError):
-        return number(text)
-    unit = "%" if text.strip().endswith("%") else ""
-    for position, letter in enumerate(text):
-        if letter == "-":  # try each dash as the separator
-            low, high = text[:position].strip(), text[position + 1 :].strip()
-            with suppress(ValueError, argparse.ArgumentTypeError):
-                return number(low if low.endswith("%") else low + unit), number(high)
-    raise argparse.ArgumentTypeError(f"{text!r} is neither a number such as 0.2 nor a range such as 0.1-0.2")
+
+def _parse(parse: Callable[[str], _Parsed], text: str) -> _Parsed:
+    """Parse the value of an option; an error has the message that argparse prints."""
+    try:
+        return parse(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from None  # argparse adds a hint
 
 
 def survey_counts(text: str) -> dict[str, int]:

@@ -27,7 +27,7 @@ from priorshift.errors import InputError, PriorShiftWarning
 from priorshift.io.files import PARQUET, atomic_write, kind
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.progress import show_progress
-from priorshift.report.page import ENDINGS, check_extra
+from priorshift.report.page import ENDINGS, check_extra, check_pdf_extra, is_pdf
 from priorshift.results import PriorEstimate
 
 FIGURES = (".png", ".svg", ".pdf")
@@ -182,6 +182,13 @@ def check_report(option: str, path: str, inputs: Sequence[str] = ()) -> None:
     """Raise InputError, before any work, for a report that cannot be rendered or written."""
     check_writable(option, path, inputs, ENDINGS)
     check_extra()
+    if is_pdf(path):
+        check_pdf_extra()
+
+
+def describe_report(path: str) -> str:
+    """Return the name of a report, with what to do with it if it is a page for a browser."""
+    return path if is_pdf(path) else f"{path} (open it in a browser)"
 
 
 def write_figure(path: str, axes: Any) -> None:

@@ -105,7 +105,8 @@ COMMANDS = {
         ),
         options={TABLES: f"{_READ} --by --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
                  METHOD: f"{_COMMON} --threshold", OUTPUT: "--json --output --title --fail-on"},
-        changes={"--output": {"dest": "page", "required": True, "help": "report to write (.html)"}},
+        changes={"--output": {"dest": "page", "required": True,
+                              "help": "report to write (.html, or .pdf with the extra pdf)"}},
     ),
     "app": Command(
         "small_commands:run_app",

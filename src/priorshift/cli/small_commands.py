@@ -111,7 +111,7 @@ def run_demo(args: argparse.Namespace) -> None:
     if args.plot:
         print(f"figure: {args.plot}")
     if page or reason:
-        print(f"report: {page} (open it in a browser)" if page else f"report: none ({reason})")
+        print(f"report: {output.describe_report(page) if page else f'none ({reason})'}")
     print(_DEMO_NEXT)
 
 

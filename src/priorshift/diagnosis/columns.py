@@ -47,6 +47,7 @@ class ColumnShift:
     level: str | None  # level or encoded column that moved most, if the column was encoded by several
     statistic: float  # about standard normal; large where mean or shape moved
     p_value: float  # adjusted for the number of columns
+    by_chance: float  # |moved| that chance alone exceeds, in any of the columns, with a probability of 5%
 
     def __str__(self) -> str:
         """Return the column, how far it moved, and the p-value."""
@@ -67,7 +68,7 @@ def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -
     included = np.ones(len(column_numbers), dtype=bool)  # columns that R̂ is estimated from
     ratio = 1.0
     for _ in range(_ROUNDS):  # exclude the most drifted columns, until the others fit one R or half are excluded
-        statistic, null, _, ratio = _test_columns(means, column_index, features.is_value, included, ratio)
+        statistic, null, _, _, ratio = _test_columns(means, column_index, features.is_value, included, ratio)
         p_values = _step_down_p_values(statistic[included], null[:, included])
         rejected = np.flatnonzero(included)[p_values <= _LEVEL]
         if not len(rejected) or 2 * (included.sum() - 1) < len(included):
@@ -76,7 +77,7 @@ def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -
         count = max(1, min(round(_SHARE * len(rejected)), may_exclude))
         most_drifted = rejected[np.argsort(-statistic[rejected])][:count]
         included[most_drifted] = False
-    statistic, null, moves, _ = _test_columns(means, column_index, features.is_value, included, ratio)
+    statistic, null, moves, by_chance, _ = _test_columns(means, column_index, features.is_value, included, ratio)
     p_values = _step_down_p_values(statistic, null)
     names, levels = _column_names(table, features.encoded)
     shifts = []
@@ -84,18 +85,23 @@ def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -
         values = np.flatnonzero((column_index == k) & features.is_value)  # features of the column, without cosines
         top = values[np.argmax(np.abs(moves[values]))]  # the level that moved most
         name = names[column_numbers[k]]
-        shifts.append(ColumnShift(name, float(moves[top]), levels[top], float(statistic[k]), float(p_values[k])))
+        shifts.append(
+            ColumnShift(
+                name, float(moves[top]), levels[top], float(statistic[k]), float(p_values[k]), float(by_chance[top])
+            )
+        )
     return tuple(shifts)
 
 
 def _test_columns(
     means: FeatureMeans, column_index: Index, is_value: Mask, included: Mask, ratio: float
-) -> tuple[Floats, Floats, Floats, float]:
+) -> tuple[Floats, Floats, Floats, Floats, float]:
     """Test all columns by the residuals b − R̂·a of their features, at the R̂ that fits the included columns best.
 
     b = E_T φ − E_P φ and a = E_U φ − E_P φ of the features φ. `column_index` is the column of each feature, `is_value`
     whether it is no cosine, and `ratio` a previous R̂, at which features are scaled to equal noise. Return the statistic
-    of each column, those of resamples (resamples × columns), the move of each feature in its own units, and R̂.
+    of each column, those of resamples (resamples × columns), the move of each feature in its own units, the size of it
+    that chance alone exceeds anywhere with a probability of 5%, and R̂.
     """
     P, U, T = means
     scale = inverse_noise(means, ratio)
@@ -122,8 +128,12 @@ def _test_columns(
     weights = np.zeros((len(column_index), len(included)))
     weights[np.arange(len(column_index)), column_index] = np.where(is_value, 1.0, _SHAPE_WEIGHT)
     statistic, null = _normal_scores(squares @ weights, null_squares @ weights)
-    moves = (whole.b - np.clip(R, 0.0, _LARGEST_RATIO) * whole.a) / np.where(scale > 0, scale, 1.0)
-    return statistic, null, moves, R
+    clipped, units = np.clip(R, 0.0, _LARGEST_RATIO), np.where(scale > 0, scale, 1.0)
+    moves = (whole.b - clipped * whole.a) / units
+    # the largest resampled move of any column, in standard errors
+    largest = np.sqrt(null_squares[:, is_value].max(axis=1, initial=0.0))
+    by_chance = np.quantile(largest, 1 - _LEVEL) * np.sqrt(np.maximum(noise.residual_square(clipped), 0.0)) / units
+    return statistic, null, moves, by_chance, R
 
 
 def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:

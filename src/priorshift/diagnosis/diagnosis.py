@@ -106,7 +106,7 @@ class Diagnosis(DiagnosisParts):
         return plot_diagnosis(self, part, ax)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write one self-contained HTML file.
+        """Write one self-contained HTML file, or as a PDF.
 
         Parameters
         ----------

@@ -6,17 +6,22 @@ import re
 import unicodedata
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from io import BytesIO
 from threading import Lock
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from priorshift.arrays import Floats
 from priorshift.errors import InputError, InputTypeError, MissingExtraError
 from priorshift.formatting import decimals, format_fixed
 
 # Okabe and Ito's colours: distinct with every kind of colour vision, and visible on a white and on a dark page
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
-WIDTH = 5.2  # inches: letters of ten points can be read on a phone that is as wide as the picture
-_MAX_LETTERS = 26  # of a name
+WIDTH = 4.0  # inches: on a phone 360 pixels wide, letters of ten points are ten pixels high
+_ROW, _BAR = 0.42, 0.4  # height of a row in inches, and of its bar in rows: the name is above the bar
+_MAX_LETTERS = 36  # of a name
 _EMOJI_JOINER = "\u200d"
 _DRAWING = Lock()  # all threads share matplotlib's settings
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "priorshift", "font.size": 10.0}
@@ -38,6 +43,8 @@ class Display(ABC):
         Heading.
     description : str
         Text alternative: what the picture shows, with its numbers.
+    caption : str
+        What to look for, without the numbers that the picture or a table shows.
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn last.
 
@@ -66,6 +73,11 @@ class Display(ABC):
     @abstractmethod
     def description(self) -> str:
         """Text alternative: what the picture shows, with its numbers."""
+
+    @property
+    def caption(self) -> str:
+        """What to look for, for those who see the picture; by default its text alternative."""
+        return self.description
 
     @property
     def size(self) -> tuple[float, float]:
@@ -106,15 +118,30 @@ class Display(ABC):
         return {"facecolor": (colour, 0.2), "edgecolor": colour, "linewidth": 0.6}
 
     @staticmethod
-    def bars_size(bars: int, space: float) -> tuple[float, float]:
-        """Return width and height in inches of a picture with horizontal bars, and `space` for axis and legend."""
-        return WIDTH, space + 0.27 * max(bars, 2)
+    def rows_size(rows: int, space: float) -> tuple[float, float]:
+        """Return width and height in inches of a picture with a row for each name, and `space` for axis and legend."""
+        return WIDTH, space + _ROW * max(rows, 1)
+
+    @staticmethod
+    def label_rows(ax: Any, names: Sequence[str], labels: Sequence[str] | None = None) -> tuple[Floats, float]:
+        """Write the names above their rows, the first on top; return the heights of the rows and of a bar.
+
+        A name beside its bar would leave no space for the bar on a phone. `labels` are texts in place of the names.
+        """
+        heights = np.arange(len(names), dtype=float)[::-1]
+        ax.set_yticks(heights + 0.5, [tick_label(name) for name in names] if labels is None else labels)
+        ax.tick_params(axis="y", length=0, pad=-4)  # inside the Axes
+        for label in ax.get_yticklabels():
+            label.set(horizontalalignment="left", verticalalignment="center")
+        ax.set_ylim(-0.4, max(len(names), 1) - 0.1)
+        return heights, _BAR
 
     @staticmethod
     def legend(ax: Any, columns: int = 2, **more: Any) -> None:
         """Put the legend above the Axes, where it hides nothing; `more` are arguments of Axes.legend."""
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, ncols=columns, fontsize="small",
-                  title_fontsize="small", alignment="left", **more)  # fmt: skip
+        more.setdefault("handles", ax.get_legend_handles_labels()[0])  # explicit, since there may be none below a title
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, ncols=columns, alignment="left",
+                  borderpad=0.2, handlelength=1.4, handletextpad=0.5, columnspacing=1.2, **more)  # fmt: skip
 
 
 def pyplot() -> Any:

@@ -37,7 +37,7 @@ class PlaneDisplay(Display):
     unlabeled: Floats
     target: Floats
     title: ClassVar[str] = "The rows of source and target"
-    width, height = 1.3 * WIDTH, 3.6
+    width, height = 1.7 * WIDTH, 3.6
 
     @classmethod
     def from_samples(cls, positive: Any, unlabeled: Any, target: Any) -> PlaneDisplay:
@@ -164,14 +164,15 @@ class ScoresDisplay(Display):
             ax.annotate(label, (middle_score, base + 1), offset, textcoords="offset points", ha=alignment)
         if self.explained is not None:  # over the last sample, the target
             ax.stairs(base + self.explained / tallest, self.edges, baseline=None, color="black", linestyle=":",
-                      linewidth=1.5, label="expected if only the prior changed")  # fmt: skip
+                      linewidth=1.5, label="if only the prior changed")  # fmt: skip
             self.legend(ax, 1)
         ax.axvline(middle_score, color="black", linestyle="--", linewidth=0.8)
         ax.set(xlim=(self.edges[0], self.edges[-1]), ylim=(base, _ROW_HEIGHT))
         ax.set_yticks([])
+        ax.locator_params(axis="x", nbins=6)
         ax.spines[["left", "right", "top"]].set_visible(False)
         score = "rank among the positives" if self.is_rank else "score"
-        ax.set_xlabel(f"← unlike the positives · {score} · like the positives →")
+        ax.set_xlabel(f"← unlike · {score} · like the positives →")
 
 
 def _shares_above(sample: Floats) -> Floats:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable, tick_label
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable
 
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
 
 _ESTIMATOR_NAMES = {"largest": "largest possible"}
-_VARIANT_LETTERS = 36  # of what was changed, which names a column
 _INFLUENTIAL_ROWS = re.compile(r"without the (\d+) most influential (\w+ rows)")
 _FACTORS = (0.5, 1.0, 2.0, 4.0, 8.0)  # multiples of the present rows
 _STYLES = {"positive": ("o-", ORANGE), "unlabeled": ("s:", GREY), "target": ("^-.", BLUE)}
@@ -59,20 +58,19 @@ class IdentificationDisplay(Display):
     @property
     def size(self) -> tuple[float, float]:
         """Width and height in inches, which grow with the number of estimators."""
-        return self.bars_size(1 + len(self.estimators), 1.2)
+        return self.rows_size(1 + len(self.estimators), 1.2)
 
     def draw(self, ax: Any) -> None:
         """Draw the range from the tables, a point for each estimator, and the given value with its range."""
         names = ["the tables", *(_ESTIMATOR_NAMES.get(name, name) for name in self.estimators)]
-        heights = np.arange(len(names))[::-1]
+        heights, _ = self.label_rows(ax, names)
         ax.hlines(heights[0], *self.range_from_tables, color=BLUE, linewidth=3, label="95% range from the tables")
         ax.plot(list(self.estimators.values()), heights[1:], "o", color=BLUE)
         if self.source_prior is not None and self.given_range is not None:
             ax.axvspan(*self.given_range, **self.band_style(ORANGE))
             label = f"given: {self.source_prior:.3g}"
             ax.axvline(self.source_prior, color=ORANGE, linestyle="--", linewidth=1.5, label=label)
-        ax.set_yticks(heights, names)
-        ax.set(xlim=(0, 1), ylim=(-0.6, len(names) - 0.4), xlabel="source prior")
+        ax.set(xlim=(0, 1), xlabel="source prior")
         self.legend(ax, 1)
 
 
@@ -87,6 +85,7 @@ class SensitivityDisplay(Display):
     in_use: float  # source prior of the estimate
     threshold: float | None  # that the target prior is compared with; None for the source prior
     confidence: float
+    plausible: tuple[float, float] = (0.0, 1.0)  # range of the source prior that is given or estimated
     title: ClassVar[str] = "What if the source prior were different"
 
     @classmethod
@@ -96,7 +95,10 @@ class SensitivityDisplay(Display):
         priors = np.array([point.source_prior for point in points])
         values = np.array([point.value for point in points])
         low, high = np.array([point.low for point in points]), np.array([point.high for point in points])
-        return cls(priors, values, low, high, conclusion.source_prior, conclusion.threshold, conclusion.confidence)
+        plausible = diagnosis.identification.source_prior_range
+        return cls(
+            priors, values, low, high, conclusion.source_prior, conclusion.threshold, conclusion.confidence, plausible
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -125,10 +127,18 @@ class SensitivityDisplay(Display):
         )
         return text if self.threshold is None else f"{text} The threshold is {self.threshold:g}."
 
+    @property
+    def caption(self) -> str:
+        """What to look for: how steep the line is where the source prior may lie."""
+        return (
+            "How the estimate depends on the source prior, in the range where it may lie. The steeper the line, the "
+            "more an error of the source prior matters."
+        )
+
     def draw(self, ax: Any) -> None:
         """Draw the target prior and its interval over assumed source priors, with the one in use and the threshold."""
         if self.is_empty:
-            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
+            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center")
         label = interval_label(self.confidence)
         ax.fill_between(self.source_priors, self.low, self.high, **self.band_style(BLUE), label=label)
         ax.plot(self.source_priors, self.values, color=BLUE, linewidth=1.5, label="target prior")
@@ -137,8 +147,30 @@ class SensitivityDisplay(Display):
         if self.threshold is not None:
             label = f"threshold: {self.threshold:g}"
             ax.axhline(self.threshold, color="black", linestyle=":", linewidth=1.5, label=label)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="assumed source prior", ylabel="target prior")
-        self.legend(ax, 3)
+        ax.set(xlim=self.x_range, ylim=self._y_range(), xlabel="assumed source prior", ylabel="target prior")
+        self.legend(ax, 2)
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        """Ends of the axis of source priors: from half the smallest plausible one to 1.5 times the largest."""
+        low, high = min(self.plausible[0], self.in_use), max(self.plausible[1], self.in_use)
+        if not 0 < high < 1:
+            return 0.0, 1.0
+        return max(low / 2, min(float(self.source_priors[0]), low)), min(1.5 * high, 1.0)
+
+    def _y_range(self) -> tuple[float, float]:
+        """Return the ends of the axis of target priors: all that is drawn in the range of source priors, with a margin.
+
+        The line of no shift is included at the source prior in use.
+        """
+        assumed = np.linspace(*self.x_range)
+        ends = [np.interp(assumed, self.source_priors, end) for end in (self.low, self.high)]
+        drawn = np.concatenate([*ends, [self.in_use, self.in_use if self.threshold is None else self.threshold]])
+        if not np.isfinite(drawn).any():
+            return 0.0, 1.0
+        low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
+        margin = 0.08 * (high - low) + 1e-6
+        return max(low - margin, 0.0), min(high + margin, 1.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -172,26 +204,30 @@ class VariantsDisplay(Display):
         width = self.interval[1] - self.interval[0]
         least, most, low, high = (format_prior(v, width) for v in (finite.min(), finite.max(), *self.interval))
         pairs = zip(self.names, self.is_significant, strict=True)
-        significant = [printable(name, _VARIANT_LETTERS) for name, is_clear in pairs if is_clear]
+        significant = [printable(name) for name, is_clear in pairs if is_clear]
         values = f"between {least} and {most} in {len(finite)} variants; its interval is {low} to {high}"
         clear = ", ".join(significant) or "none"
         return f"With one choice changed, the estimate is {values}. More than chance: {clear}."
 
     @property
+    def caption(self) -> str:
+        """What to look for: variants outside the interval of the estimate."""
+        return "Each row is the estimate with one choice changed. The band is the interval of the estimate itself."
+
+    @property
     def size(self) -> tuple[float, float]:
         """Width and height in inches, which grow with the number of variants."""
-        return self.bars_size(len(self.names), 1.4)
+        return self.rows_size(len(self.names), 1.4)
 
     def draw(self, ax: Any) -> None:
         """Draw each variant with its interval on a row of its own, over the interval of the estimate."""
-        heights, clear = np.arange(len(self.names))[::-1], np.array(self.is_significant, dtype=bool)
+        short = [_INFLUENTIAL_ROWS.sub(r"without \1 \2", name) for name in self.names]
+        (heights, _), clear = self.label_rows(ax, short), np.array(self.is_significant, dtype=bool)
         ax.axvspan(*self.interval, **self.band_style(BLUE), label="interval of the estimate")
         ax.hlines(heights, self.low, self.high, color=GREY, linewidth=1.5)
         ax.plot(self.values[~clear], heights[~clear], "o", color=BLUE, markersize=5, label="with one choice changed")
         if clear.any():  # these differ by more than chance
             ax.plot(self.values[clear], heights[clear], "D", color=ORANGE, markersize=5, label="more than chance")
-        short = [_INFLUENTIAL_ROWS.sub(r"without \1 \2", name) for name in self.names]
-        ax.set_yticks(heights, [tick_label(name, _VARIANT_LETTERS) for name in short], fontsize="small")
         ax.set_xlabel("target prior")
         self.legend(ax, 1)
 
@@ -236,7 +272,7 @@ class PlanningDisplay(Display):
     def draw(self, ax: Any) -> None:
         """Draw the expected width over multiples of the rows: a line for each sample alone, and one for all three."""
         if self.is_empty:
-            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center", fontsize="small")
+            ax.text(0.5, 0.5, self.description, transform=ax.transAxes, ha="center", va="center")
         for name, (style, colour) in _STYLES.items():
             ax.plot(self.factors, self.widths[name], style, color=colour, markersize=4, label=_SAMPLES[name])
         ax.plot(self.factors, self.together, "k--", label="all three")

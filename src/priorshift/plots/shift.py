@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from priorshift.formatting import format_fixed, format_p, format_percent
-from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable, tick_label
+from priorshift.plots.display import BLUE, GREY, ORANGE, Display, format_prior, interval_label, printable
 from priorshift.results import Interval
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ShiftDisplay(Display):
     interval: Interval  # of R; its upper end can be infinite
     p_value: float  # of the hypothesis of no shift
     title: ClassVar[str] = "Has the share changed"
-    height = 1.6
+    height = 1.8
 
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> ShiftDisplay:
@@ -61,7 +61,7 @@ class ShiftDisplay(Display):
         ax.set_xlim(left, right)
         ax.set_yticks([])
         ax.set_xlabel("R, share of negatives in target over source")
-        self.legend(ax, 3)
+        self.legend(ax, 2)
 
 
 @dataclass(eq=False, repr=False)
@@ -72,6 +72,7 @@ class LabelShiftDisplay(Display):
     moved: tuple[float, ...]  # change in standard deviations
     is_significant: tuple[bool, ...]
     p_value: float  # of label shift; NaN where it could not be tested
+    by_chance: tuple[float, ...] = ()  # size of a change that chance alone exceeds in 5% of cases, in any column
     title: ClassVar[str] = "What a change of the share does not explain"
 
     @classmethod
@@ -81,7 +82,7 @@ class LabelShiftDisplay(Display):
         columns = test.columns[:_MAX_COLUMNS]
         names, moved = tuple(column.name for column in columns), tuple(column.moved for column in columns)
         is_significant = tuple(column.p_value < _LEVEL for column in columns)
-        return cls(names, moved, is_significant, test.p_value)
+        return cls(names, moved, is_significant, test.p_value, tuple(column.by_chance for column in columns))
 
     @property
     def description(self) -> str:
@@ -97,6 +98,14 @@ class LabelShiftDisplay(Display):
         )
 
     @property
+    def caption(self) -> str:
+        """What to look for: bars beyond the band of chance."""
+        band = " The light band is the size that chance alone stays within in 95% of cases, for all columns together."
+        return (
+            f"Change of each column’s mean that a change of the share does not explain.{band if self.by_chance else ''}"
+        )
+
+    @property
     def _p_text(self) -> str:
         """The p-value of the test of label shift as text."""
         return format_p(self.p_value) if np.isfinite(self.p_value) else "not tested"
@@ -104,20 +113,25 @@ class LabelShiftDisplay(Display):
     @property
     def size(self) -> tuple[float, float]:
         """Width and height in inches, which grow with the number of columns."""
-        return self.bars_size(len(self.names), 1.2)
+        return self.rows_size(len(self.names), 1.4)
 
     def draw(self, ax: Any) -> None:
-        """Draw a horizontal bar for each column, the most significant on top; significant ones are hatched."""
-        heights, significant = np.arange(len(self.names)), self.is_significant[::-1]  # from the bottom to the top
-        bars = ax.barh(heights, self.moved[::-1], color=[ORANGE if is_clear else GREY for is_clear in significant])
-        for bar, is_clear in zip(bars, significant, strict=True):
-            bar.set_hatch("////" if is_clear else None)
-            bar.set_edgecolor("black" if is_clear else GREY)
-        ax.axvline(0.0, color="black", linewidth=1)
-        ax.set_yticks(heights, [tick_label(name) for name in self.names[::-1]])
+        """Draw a bar for each column, the most significant on top, over its band of chance; hatch significant ones."""
+        heights, bar = self.label_rows(ax, self.names)
+        clear, moved = np.array(self.is_significant, dtype=bool), np.array(self.moved, dtype=float)
+        styles = (
+            (~clear, {"color": GREY, "label": None}),
+            (clear, {"color": ORANGE, "edgecolor": "black", "hatch": "////", "label": "more than chance"}),
+        )
+        for columns, style in styles:
+            if columns.any():
+                ax.barh(heights[columns], moved[columns], bar, zorder=2, **style)
+        if self.by_chance:
+            ends = np.array(self.by_chance, dtype=float)
+            ax.hlines(heights, -ends, ends, color=BLUE, alpha=0.3, linewidth=16, zorder=1, label="95% by chance")
+        ax.vlines(np.zeros(len(heights)), heights - bar / 2, heights + bar / 2, color="black", linewidth=1, zorder=3)
         ax.set_xlabel("change in standard deviations")
-        legend = "; hatched: more than chance" if any(significant) else ""
-        ax.set_title(f"label shift: {self._p_text}{legend}", fontsize="small", loc="left")
+        self.legend(ax, 2, title=f"label shift: {self._p_text}")
 
 
 @dataclass(eq=False, repr=False)
@@ -150,13 +164,18 @@ class DriversDisplay(Display):
         return f"{heading}: {', '.join(columns[:_MAX_DRIVERS])}{more}."
 
     @property
+    def caption(self) -> str:
+        """What to look for: the longest bars."""
+        return "The longer the bar, the more the column distinguishes positives from the population."
+
+    @property
     def size(self) -> tuple[float, float]:
         """Width and height in inches, which grow with the number of columns."""
-        return self.bars_size(len(self.names), 1.2)
+        return self.rows_size(len(self.names), 1.3)
 
     def draw(self, ax: Any) -> None:
         """Draw each column's share of the score as a horizontal bar, hatched where positives have a lower mean."""
-        heights = np.arange(len(self.names))[::-1]  # the most important column on top
+        heights, bar = self.label_rows(ax, self.names)
         percentages, is_higher = 100 * np.array(self.importance), np.array(self.difference) > 0
         styles = (
             (is_higher, {"color": BLUE, "hatch": None, "label": "higher among positives"}),
@@ -164,8 +183,7 @@ class DriversDisplay(Display):
         )
         for columns, style in styles:
             if columns.any():
-                ax.barh(heights[columns], percentages[columns], edgecolor="black", linewidth=0.6, **style)
-        ax.set_yticks(heights, [tick_label(name) for name in self.names])
+                ax.barh(heights[columns], percentages[columns], bar, edgecolor="black", linewidth=0.6, **style)
         ax.set(xlim=(0, None), xlabel="share of the score, in %")
         if self.names:
             self.legend(ax, 1)

@@ -12,12 +12,12 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.formatting import decimals
 from priorshift.io.targets import are_iso_dates
-from priorshift.plots.display import BLUE, Display, check_has, interval_label, printable, tick_label
+from priorshift.plots.display import BLUE, ORANGE, Display, check_has, interval_label, printable, tick_label
 from priorshift.results import PriorEstimate
 
-_MAX_TICKS = 12
-_MAX_TICK_LETTERS = 45  # of all tick labels that are written horizontally
-_SHORT_NAME = 16  # letters of a slanted tick label
+_MAX_ROWS = 24  # with a name
+_MAX_TICK_LETTERS = 32  # of all labels of the axis of time
+_SAME = 1e-12  # largest difference of source priors that are the same
 _RARE = 0.5  # priors up to this are drawn on an axis that ends below 1
 _MAX_LISTED = 6  # targets in the description
 
@@ -32,11 +32,13 @@ class SeriesDisplay(Display):
     band: Floats | None  # ends of the simultaneous intervals
     confidence: float  # of intervals and band
     by: str = "target"  # column that distinguishes the targets
+    source_priors: Floats | None = None  # one per target
+    threshold: float | None = None  # that the target priors are compared with
     title: ClassVar[str] = "The targets side by side"
 
     @classmethod
-    def from_estimates(cls, estimates: Mapping[str, PriorEstimate]) -> SeriesDisplay:
-        """Take the numbers of several estimates, given by the names of their targets."""
+    def from_estimates(cls, estimates: Mapping[str, PriorEstimate], threshold: float | None = None) -> SeriesDisplay:
+        """Take the numbers of several estimates, given by the names of their targets, and a threshold of the user."""
         check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
         for estimate in estimates.values():
             check_has(estimate, "interval", "a mapping of names to estimates", "estimate_priors")
@@ -52,7 +54,8 @@ class SeriesDisplay(Display):
         # a target that the source prior leaves open has an interval, and no single number
         values = np.array([np.nan if estimates[name].is_left_open else estimates[name].value for name in names])
         by = getattr(estimates, "by", None) or "target"
-        return cls(tuple(names), values, ends, band, confidence, by)
+        source_priors = np.array([estimates[name].source_prior for name in names])
+        return cls(tuple(names), values, ends, band, confidence, by, source_priors, threshold)
 
     @property
     def is_dated(self) -> bool:
@@ -77,33 +80,86 @@ class SeriesDisplay(Display):
         finite = self.values[np.isfinite(self.values)]
         if len(finite) > 1:
             text += f". They lie between {finite.min():.{digits}f} and {finite.max():.{digits}f}"
+        for name, line in self._lines().items():
+            text += f". The {name} is {line:.3g}"
         return f"{text}."
 
+    @property
+    def caption(self) -> str:
+        """What to look for: targets whose interval does not contain the source prior or the threshold."""
+        lines = " and the ".join(self._lines())
+        beside = f", next to the {lines}" if lines else ""
+        return f"Share of positives in each {printable(self.by)}, with its interval{beside}."
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in inches; without dates each target has a row."""
+        return (self.width, self.height) if self.is_dated else self.rows_size(min(len(self.names), _MAX_ROWS), 1.6)
+
+    def _lines(self) -> dict[str, float]:
+        """Return the priors to compare the targets with: the source prior, if they have the same, and the threshold."""
+        lines: dict[str, float] = {}
+        priors = np.array([]) if self.source_priors is None else self.source_priors
+        if len(priors) and np.isfinite(priors).all() and np.ptp(priors) < _SAME:
+            lines["source prior"] = float(priors[0])
+        if self.threshold is not None:
+            lines["threshold"] = self.threshold
+        return lines
+
     def draw(self, ax: Any) -> None:
-        """Draw the estimates, their intervals and the simultaneous band, on a time axis where the names are dates."""
-        positions = np.array(self.names, dtype="datetime64[D]") if self.is_dated else np.arange(len(self.names))
-        if self.band is not None:
-            label = f"all at once, {100 * self.confidence:g}%"
-            if self.is_dated and len(self.names) > 1:
-                ax.fill_between(positions, *self.band.T, facecolor=(BLUE, 0.15), edgecolor=BLUE, linestyle=":",
-                                linewidth=0.8, label=label)  # fmt: skip
-            else:
-                ax.vlines(positions, *self.band.T, color=BLUE, alpha=0.35, linewidth=8, label=label)
+        """Draw the estimates, their intervals, the simultaneous band, the source prior and the threshold.
+
+        Dates are drawn on a horizontal axis of time, other targets in rows.
+        """
+        ends = self.ends if self.band is None else self.band
+        lines = self._lines()
+        highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *lines.values()]))
+        top = 1.0 if highest > _RARE or highest == 0 else 1.2 * highest  # lower where the class is rare
+        if self.is_dated:
+            self._draw_dates(ax)
+            ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, top))
+        else:
+            self._draw_rows(ax)
+            ax.set(xlabel="target prior", xlim=(0, top))
+        for name, prior in lines.items():
+            colour, dash = (ORANGE, "--") if name == "threshold" else ("black", ":")
+            style = {"color": colour, "linestyle": dash, "linewidth": 1.5, "label": f"{name} {prior:.3g}"}
+            if self.is_dated:
+                ax.axhline(prior, **style)
+            else:  # beside the points alone, and not through the names
+                heights = np.arange(len(self.names))
+                ax.vlines([prior] * len(heights), heights - 0.22, heights + 0.22, **style)
+        self.legend(ax, 2)
+
+    def _draw_dates(self, ax: Any) -> None:
+        """Draw the targets on an axis of time, with as many dates as fit below it."""
+        positions = np.array(self.names, dtype="datetime64[D]")
+        if self.band is not None and len(self.names) > 1:
+            ax.fill_between(positions, *self.band.T, facecolor=(BLUE, 0.15), edgecolor=BLUE, linestyle=":",
+                            linewidth=0.8, label=self._band_label)  # fmt: skip
         has_interval = np.isfinite(self.ends[:, 0])
         if has_interval.any():
             label = interval_label(self.confidence)
             ax.vlines(positions[has_interval], *self.ends[has_interval].T, color=BLUE, linewidth=1.5, label=label)
-        style = "o-" if self.is_dated else "o"
-        ax.plot(positions, self.values, style, color=BLUE, markersize=4, linewidth=1, label="estimate")
-        step = 1 + (len(self.names) - 1) // _MAX_TICKS
-        names = self.names[::step]
-        is_crowded = sum(map(len, names)) > _MAX_TICK_LETTERS
-        slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
-        ax.set_xticks(positions[::step], [tick_label(name, _SHORT_NAME) for name in names], **slanted)
-        if not self.is_dated:
-            ax.set_xlim(-0.5, len(self.names) - 0.5)
-        ends = self.ends if self.band is None else self.band
-        highest = float(np.nanmax([0.0, *self.values, *ends.ravel()]))
-        top = 1.0 if highest > _RARE or highest == 0 else 1.2 * highest  # lower where the class is rare
-        ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, top))
-        self.legend(ax, 3)
+        ax.plot(positions, self.values, "o-", color=BLUE, markersize=4, linewidth=1, label="estimate")
+        count = max(_MAX_TICK_LETTERS // len(self.names[0]), 1)
+        step = -(-len(self.names) // count)
+        ax.set_xticks(positions[::step], [tick_label(name) for name in self.names[::step]])
+
+    def _draw_rows(self, ax: Any) -> None:
+        """Draw each target in a row below its name; of many, only some are named."""
+        step = -(-len(self.names) // _MAX_ROWS)
+        labels = [tick_label(name) if k % step == 0 else "" for k, name in enumerate(self.names)]
+        heights, _ = self.label_rows(ax, self.names, labels)
+        if self.band is not None:
+            ax.hlines(heights, *self.band.T, color=BLUE, alpha=0.35, linewidth=8 / step, label=self._band_label)
+        has_interval = np.isfinite(self.ends[:, 0])
+        if has_interval.any():
+            label = interval_label(self.confidence)
+            ax.hlines(heights[has_interval], *self.ends[has_interval].T, color=BLUE, linewidth=1.5, label=label)
+        ax.plot(self.values, heights, "o", color=BLUE, markersize=4, label="estimate")
+
+    @property
+    def _band_label(self) -> str:
+        """The name of the simultaneous intervals in the legend."""
+        return f"all at once, {100 * self.confidence:g}%"

@@ -17,6 +17,7 @@ from priorshift.diagnosis.verdict import DOUBTED, REFUTED
 from priorshift.io.column_checks import ColumnUse
 from priorshift.io.targets import are_iso_dates
 from priorshift.plots.functions import PARTS
+from priorshift.plots.targets import SeriesDisplay
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.report.numbers import Numbers, is_informative
 from priorshift.results import PriorEstimate
@@ -25,7 +26,7 @@ from priorshift.version import __version__
 _DENOMINATORS = (100, 1_000, 10_000, 100_000, 1_000_000)
 _MIN_COUNT, _MIN_WIDTH = 5, 3  # smallest count of "k of N", and width of its interval, in units of 1/N
 _MAX_PARTS = 40  # targets that are shown in full
-_LIMITS = {"most_columns": 500, "most_differences": 200}  # largest numbers of lines of tables
+_LIMITS = {"most_columns": 500, "most_differences": 200, "most_refused": 8}  # largest numbers of lines
 _ALL_PAIRS = 5  # largest number of targets for which all pairs are compared
 _ANSWERS = {"no": 0, "with care": 1, "yes": 2}  # the most serious first
 _LEFT, _WIDTH = 4.0, 92.0  # start and width of the axis, in percent of the graphic
@@ -124,10 +125,10 @@ class IntervalGraphic:
 
 
 class Picture(NamedTuple):
-    """A drawing with its text alternative."""
+    """A drawing, which contains its text alternative, with a caption."""
 
     svg: Markup
-    description: str
+    caption: str
 
 
 @dataclass
@@ -188,7 +189,7 @@ def draw_drivers(diagnosis: Diagnosis, name: str) -> Picture | None:
 
 def _draw(display: plots.Display, name: str) -> Picture:
     """Draw a picture as an SVG element whose identifiers start with `name`."""
-    return Picture(Markup(plots.svg(display, name=name)), display.description)
+    return Picture(Markup(plots.svg(display, name=name)), display.caption)
 
 
 def contents(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> tuple[str, dict[str, Any]]:
@@ -249,9 +250,11 @@ def _diagnoses_contents(diagnoses: Diagnoses, numbers: Numbers) -> dict[str, Any
     all_estimates = [diagnosis.estimate for diagnosis in diagnoses.values()]
     common |= _lowest_and_highest(all_estimates, numbers, "estimate")
     counts = {answer: answers.count(answer) for answer in _ANSWERS}
-    series = _draw(plots.displays_of(diagnoses.estimates)["series"], "series")
+    threshold = first.sensitivity.conclusion.threshold
+    series = _draw(SeriesDisplay.from_estimates(diagnoses.estimates, threshold), "series")
     pictures = Pictures(series=series, drivers=draw_drivers(first, "d"))
-    return common | {"pictures": pictures, "parts": parts, "first": first, "counts": counts}
+    refused = [(target, diagnosis) for target, diagnosis in diagnoses.items() if diagnosis.verdict.answer == "no"]
+    return common | {"pictures": pictures, "parts": parts, "first": first, "counts": counts, "refused": refused}
 
 
 def _shown_in_full(answers: list[str]) -> set[int]:

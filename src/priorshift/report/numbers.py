@@ -156,6 +156,10 @@ class Numbers:
         """Return the p-value at a pointer for a sentence, as in "p = 0.03"."""
         return self._element(pointer, format_p, "no p-value")
 
+    def p_cell(self, pointer: str) -> Markup:
+        """Return the p-value at a pointer for a table, as in "0.031" or "< 0.0001"."""
+        return self._element(pointer, lambda p: format_p_cell(p, 4) if p < 0.001 else f"{p:.2g}")
+
     def _element(self, pointer: str, format_value: Callable[[Any], str], missing: str = "none") -> Markup:
         """Return the number at a pointer as an HTML data element with a formatted text; `missing` if there is none."""
         value = self.value(pointer)

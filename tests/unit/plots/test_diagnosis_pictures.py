@@ -38,13 +38,14 @@ def test_columns_that_stand_out_are_hatched_and_named(found):
     display = LabelShiftDisplay.from_diagnosis(found)
     display.is_significant = (True, *display.is_significant[1:])
     display.plot()
-    bars = display.ax_.patches[::-1]
+    bars = sorted(display.ax_.patches, key=lambda bar: -bar.get_y())  # from the top
     assert [bar.get_width() for bar in bars] == list(display.moved)
     assert [bool(bar.get_hatch()) for bar in bars] == list(display.is_significant)
     first, p = found.label_shift_test.columns[0], found.label_shift_test.p_value
     assert f"{first.name} {first.moved:+.2f}" in display.description and f"p = {p:.2g}" in display.description
     assert f"More than chance: {first.name}" in display.description
-    assert "hatched: more than chance" in display.ax_.get_title(loc="left")
+    words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert set(words) == {"more than chance", "95% by chance"}
 
 
 def test_what_is_known_of_the_source_prior(found):
@@ -81,7 +82,7 @@ def test_variants_that_differ_have_another_marker(found):
     clear, chance = line(ax, "more than chance"), line(ax, "with one choice changed")
     assert clear.get_marker() != chance.get_marker()
     assert list(clear.get_xdata()) == [display.values[0]] and len(chance.get_xdata()) == len(display.names) - 1
-    places = dict(zip(ax.get_yticks(), [t.get_text() for t in ax.get_yticklabels()], strict=True))
+    places = dict(zip(ax.get_yticks() - 0.5, [t.get_text() for t in ax.get_yticklabels()], strict=True))
     assert places[clear.get_ydata()[0]] == display.names[0]
     assert band_of(ax.patches[0], ax) == pytest.approx(display.interval)
     assert f"More than chance: {display.names[0]}." in display.description

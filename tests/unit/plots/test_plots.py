@@ -277,12 +277,14 @@ def test_a_series_says_its_numbers_and_stays_in_its_order(estimate):
     assert repr(display) == "<SeriesDisplay: The targets side by side>"
     low, high = estimate.interval.low, estimate.interval.high
     assert f"b {estimate.value:.3f} ({low:.3f} to {high:.3f}), a 0.250. They lie between" in display.description
-    assert [line.get_segments()[0][:, 1].tolist() for line in display.ax_.collections] == [[low, high]]
+    intervals, source = display.ax_.collections  # in rows; the source prior is marked in each row
+    assert [one[:, 0].tolist() for one in intervals.get_segments()] == [[low, high]]
+    assert [one[0, 0] for one in source.get_segments()] == [estimate.source_prior] * 2
     dated = SeriesDisplay.from_estimates({"2024-02": estimate, "2024-01": second})
     assert dated.names == ("2024-01", "2024-02") and dated.values[0] == 0.25
     many = SeriesDisplay.from_estimates({f"hospital of the town {k}": second for k in range(40)}).plot()
-    labels = [text.get_text() for text in many.ax_.get_xticklabels()]
-    assert len(labels) == len(set(labels)) <= 12 and "and 34 more" in many.description
+    labels = [text.get_text() for text in many.ax_.get_yticklabels() if text.get_text()]
+    assert len(labels) == len(set(labels)) == 20 and "and 34 more" in many.description
     with pytest.raises(InputError, match="no estimate"):
         SeriesDisplay.from_estimates({})
 
@@ -310,7 +312,7 @@ def test_drivers_are_drawn_from_the_most_important_down():
     assert [bars[11 - k].get_width() for k in range(12)] == pytest.approx([100 * share for share in display.importance])
     assert bars[11].get_hatch() != bars[10].get_hatch()  # higher and lower, told apart without colours
     labels = dict(zip(display.ax_.get_yticks(), [t.get_text() for t in display.ax_.get_yticklabels()], strict=True))
-    assert labels[11] == "age" and labels[10] == "region (north)"
+    assert labels[11.5] == "age" and labels[10.5] == "region (north)"
     assert "age 60% (+1.20), region (north) 30% (−0.40)" in display.description
     assert "No column" in DriversDisplay((), (), ()).plot().description
 
@@ -319,19 +321,51 @@ def test_names_are_shown_whole_or_short_and_never_as_mathematics():
     display = LabelShiftDisplay(("a$b$c", "y" * 99), (0.1, -0.2), (True, False), float("nan")).plot()
     display.figure_.canvas.draw()
     labels = [text.get_text() for text in display.ax_.get_yticklabels()]
-    assert labels[1] == r"a\$b\$c" and len(labels[0]) == 26
+    assert labels[0] == r"a\$b\$c" and len(labels[1]) == 36
     assert "a$b$c +0.10" in display.description and "not tested" in display.description
 
 
 def test_rare_classes_fill_the_axis_and_are_said_with_enough_digits(estimate):
     rare = replace(estimate, value=0.0031, interval=ps.Interval(0.0024, 0.0039, 0.95, "delta"))
+    rare = replace(rare, source_prior=0.002)
     display = SeriesDisplay.from_estimates({"a": rare, "b": rare}).plot()
-    assert 0.0039 < display.ax_.get_ylim()[1] < 0.006
+    assert 0.0039 < display.ax_.get_xlim()[1] < 0.006
     assert "a 0.0031 (0.0024 to 0.0039)" in display.description
     often = SeriesDisplay.from_estimates({"a": rare, "b": estimate}).plot()
-    assert often.ax_.get_ylim() == (0, 1)
+    assert often.ax_.get_xlim() == (0, 1)
     none = replace(estimate, value=float("nan"), interval=None)
-    assert SeriesDisplay.from_estimates({"a": none}).plot().description == "Target prior of each target: a none."
+    assert SeriesDisplay.from_estimates({"a": none}).plot().description == (
+        f"Target prior of each target: a none. The source prior is {none.source_prior:.3g}."
+    )
+
+
+def test_source_prior_and_threshold_are_drawn_beside_the_targets(estimate):
+    months = {"2024-01": estimate, "2024-02": estimate}
+    display = SeriesDisplay.from_estimates(months, threshold=0.4).plot()
+    lines = {line.get_label(): line.get_ydata()[0] for line in display.ax_.get_lines()}
+    assert lines[f"source prior {estimate.source_prior:.3g}"] == estimate.source_prior and lines["threshold 0.4"] == 0.4
+    assert display.description.endswith("The threshold is 0.4.") and "0.4" not in display.caption
+    strata = SeriesDisplay.from_estimates({"a": estimate, "b": replace(estimate, source_prior=0.9)})
+    assert "source prior" not in strata.description  # each has its own
+
+
+def test_bars_of_drift_have_a_band_of_chance():
+    display = LabelShiftDisplay(("a", "b"), (0.3, -0.1), (True, False), 0.01, (0.2, 0.15)).plot()
+    [band] = [one for one in display.ax_.collections if one.get_label() == "95% by chance"]
+    assert [one[:, 0].tolist() for one in band.get_segments()] == [[-0.2, 0.2], [-0.15, 0.15]]
+    assert "chance alone" in display.caption and "0.3" not in display.caption
+
+
+def test_the_axis_of_source_priors_shows_the_plausible_ones():
+    priors = np.array([0.01, 0.02, 0.1, 0.5, 0.9])
+    values = 1 - (1 - priors) * 0.95
+    curve = priors, values, values - 0.01, values + 0.01
+    known = SensitivityDisplay(*curve, 0.02, None, 0.95, (0.02, 0.02)).plot()
+    assert known.ax_.get_xlim() == pytest.approx((0.01, 0.03))
+    low, high = known.ax_.get_ylim()
+    assert low < 0.02 and 0.08 < high < 0.12  # no shift, and the upper end of the interval
+    threshold = SensitivityDisplay(*curve, 0.02, 0.4, 0.95, (0.02, 0.04)).plot()
+    assert threshold.ax_.get_xlim() == pytest.approx((0.01, 0.06)) and threshold.ax_.get_ylim()[1] > 0.4
 
 
 def test_numbers_in_words_have_the_minus_of_axes_and_no_negative_zero():
@@ -342,7 +376,7 @@ def test_numbers_in_words_have_the_minus_of_axes_and_no_negative_zero():
 def test_a_picture_never_says_that_a_p_value_is_0():
     display = LabelShiftDisplay(("a",), (0.2,), (False,), 1e-9).plot()
     assert "Test of label shift: p < 0.0001." in display.description
-    assert display.ax_.get_title(loc="left") == "label shift: p < 0.0001"
+    assert display.ax_.get_legend().get_title().get_text() == "label shift: p < 0.0001"
 
 
 def test_what_is_impossible_is_said_as_none(witnessed):

@@ -3,7 +3,8 @@
 import { ask, follow, leave } from "./ask.js";
 import { bringExample, counted, filesRead, makeCards, ROLES, setUp } from "./files.js";
 import { columnSettings, fillIn, offerColumns, settings, showHints, showProblem, showScenario } from "./known.js";
-import { named, shown } from "./names.js";
+import { element, named, shown } from "./names.js";
+import { showDecisions, showReport, showVerdicts } from "./result.js";
 
 const part = (id) => document.querySelector(`#${id}`);
 const ids = (files) => Object.fromEntries(Object.entries(files).map(([role, file]) => [role, file.id]));
@@ -69,18 +70,12 @@ function showColumns({ columns, odd }) {
   }));
 }
 
-function element(name, text) {
-  const made = document.createElement(name);
-  made.textContent = shown(text);
-  return made;
-}
-
 function settingsChanged(event) {
   showScenario();
   showHints();
   part("result-stale").hidden = false;
-  const radio = event.target.closest(".choice")?.querySelector('input[name="prior"]');
-  if (event.target.type === "number" && radio) radio.checked = true;
+  const radio = event.target.closest(".choice")?.querySelector('input[type="radio"]');
+  if (event.target.inputMode && radio) radio.checked = true; // a number was typed
   if (event.target.matches("select, #drop input, input[name=scenario]")) {
     clearTimeout(delay);
     delay = setTimeout(lookAtColumns, 300);
@@ -90,14 +85,8 @@ function settingsChanged(event) {
 async function start(event) {
   event.preventDefault();
   if (running !== null) return;
-  let order;
-  try {
-    order = { kind: "run", files: ids(filesRead()), settings: settings() };
-    showProblem(null);
-  } catch (error) {
-    showProblem(error);
-    return;
-  }
+  const order = { kind: "run", files: ids(filesRead()), settings: settings() };
+  showProblem(null);
   part("start").disabled = true;
   say("cancelled", "");
   running = "asked";
@@ -111,8 +100,10 @@ async function start(event) {
     part("working").scrollIntoView({ block: "start" });
     finish(await follow(task.id, showStatus));
   } catch (error) {
-    if (running === "asked") showProblem(error);
-    else finish({ state: "failed", message: error.message });
+    if (running === "asked") {
+      part("start").disabled = false; // so that it can have the focus again
+      showProblem(error);
+    } else finish({ state: "failed", message: error.message });
   } finally {
     running = null;
     part("start").disabled = part("known").hidden;
@@ -164,7 +155,11 @@ function finish(status) {
 
 function showResult({ id, answer }) {
   const at = `tasks/${id}`;
-  part("report").src = part("open").href = `${at}/report`;
+  showVerdicts(answer.verdicts);
+  showDecisions(answer.decisions);
+  showReport(`${at}/report`);
+  part("open").href = `${at}/report`;
+  part("entered").textContent = shown(`Used: ${answer.entered.join("; ")}.`);
   for (const name of ["report.html", "result.json", "decisions.csv"]) part(`download-${name.split(".")[0]}`).href = `${at}/${name}`;
   part("decisions").hidden = !answer.files.includes("decisions.csv");
   part("undecided").hidden = !answer.undecided;
@@ -173,7 +168,6 @@ function showResult({ id, answer }) {
   part("doubted").textContent = answer.doubted ?? "";
   command = answer.command;
   part("command").textContent = shown(command);
-  part("headline").textContent = shown(answer.headline);
   part("copied").textContent = "";
   part("result").hidden = false;
   part("result-stale").hidden = true;

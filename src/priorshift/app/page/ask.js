@@ -26,7 +26,7 @@ function parse(status, text) {
   } catch {
     throw new Error(text || SILENT);
   }
-  if (status >= 400) throw new Error(content?.message ?? SILENT);
+  if (status >= 400) throw Object.assign(new Error(content?.message ?? SILENT), { field: content?.field });
   return content;
 }
 

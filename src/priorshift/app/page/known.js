@@ -1,56 +1,27 @@
 // The form: what the user knows, and which columns have a meaning.
 
+import { ask } from "./ask.js";
 import { named, shown } from "./names.js";
 
 const NONE = "";
 const IDENTICAL = "\u0000identical"; // no column has that name
-const HINTS = { "value-hint": ["value"], "range-hint": ["low", "high"], "threshold-hint": ["threshold"] };
+const FIELDS = ["value", "low", "high", "positives", "rows", "confidence", "threshold", "seed", "cost_ratio", "top", "precision", "recall"];
 const field = (id) => document.querySelector(`#${id}`);
 const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
 
-class Wrong extends Error {
-  constructor(message, input) {
-    super(message);
-    this.input = input;
-  }
-}
+let asked = 0; // number of the last question how fields are read
 
-function number(id, what) {
-  const input = field(id);
-  if (input.value.trim() === "" || !input.validity.valid) throw new Wrong(`${what} Fill it in.`, input);
-  return input.valueAsNumber;
-}
-
-function share(id, what, such) {
-  const message = `${what} must be between 0 and 100%, such as ${such}.`;
-  const input = field(id);
-  if (input.valueAsNumber <= 0 || input.valueAsNumber >= 100) throw new Wrong(message, input);
-  return Number((number(id, message) / 100).toPrecision(12)); // 12.3 / 100 is 0.123
-}
-
-function range() {
-  const isEmpty = field("low").value.trim() === "" && !field("low").validity.badInput; // text also has an empty value
-  const isAtMost = isEmpty || field("low").valueAsNumber === 0;
-  const low = isAtMost ? 0 : share("low", "The lower end of the range", 10);
-  const high = share("high", "The upper end of the range", 30);
-  if (low >= high) throw new Wrong("The lower end of the range must be below the upper one, such as 10 to 30%.", field("low"));
-  return { low, high };
-}
+// What was typed in the fields of a choice. The app reads it, as the command line does.
+const typed = (...ids) => Object.fromEntries(ids.map((id) => [id, field(id).value.trim()]));
+const PRIORS = { unknown: [], value: ["value"], range: ["low", "high"], counts: ["positives", "rows"] };
 
 function prior() {
-  switch (chosen("prior")) {
-    case "value":
-      return { value: share("value", "The share of the old population", 20) };
-    case "range":
-      return range();
-    case "counts":
-      return {
-        positives: number("positives", "How many had it must be a whole number."),
-        rows: number("rows", "How many were examined must be a whole number."),
-      };
-    default:
-      return null;
-  }
+  const ids = PRIORS[chosen("prior")];
+  return ids.length ? typed(...ids) : null;
+}
+
+function rule() {
+  return chosen("rule") === "likelier" ? null : typed(chosen("rule"));
 }
 
 // The settings that decide how columns are used.
@@ -64,35 +35,27 @@ export function columnSettings() {
 }
 
 export function settings() {
-  const values = { ...columnSettings(), prior: prior() };
-  values.confidence = share("confidence", "The confidence of the interval", 95);
-  values.seed = number("seed", "The seed must be a whole number from 0 on.");
-  values.threshold = null;
-  if (field("threshold").value.trim() || !field("threshold").validity.valid) {
-    values.threshold = share("threshold", "The share that matters", 10);
-  }
-  return values;
+  return { ...columnSettings(), prior: prior(), rule: rule(), ...typed("confidence", "threshold", "seed") };
 }
 
-// Whoever writes 0.22 may mean 22 in 100. The value is used as it is, since things can be that rare.
-export function showHints() {
-  for (const [id, inputs] of Object.entries(HINTS)) {
-    const words = hint(Math.max(...inputs.map((input) => field(input).valueAsNumber || 0)));
-    if (field(id).textContent !== words) field(id).textContent = words;
+// How the app reads what was typed: 4,5 is 4.5% = 0.045.
+export async function showHints() {
+  const turn = ++asked;
+  const texts = Object.entries(typed(...FIELDS)).filter(([, text]) => text);
+  const read = await ask("GET", `fields?${new URLSearchParams(texts)}`).catch(() => ({}));
+  if (turn !== asked) return;
+  for (const id of FIELDS) {
+    const hint = field(`${id}-hint`);
+    const words = read[id] ?? "";
+    if (hint && hint.textContent !== words) hint.textContent = words;
   }
-}
-
-function hint(percent) {
-  if (!(percent > 0 && percent < 1)) return "";
-  const of = Math.max(1000, 10 ** Math.ceil(2 - Math.log10(percent)));
-  const meant = Number((100 * percent).toPrecision(6));
-  return `That is ${percent}%, about ${Math.round((percent / 100) * of)} in ${of.toLocaleString("en")}. For ${meant} in 100 write ${meant}.`;
 }
 
 export function fillIn(values) {
   document.querySelector(`#prior-value`).checked = true;
   field("value").value = values.prior.value * 100;
   field("shared").value = values.shared;
+  showHints();
 }
 
 // Which columns can have which use, by the files that have them.
@@ -144,7 +107,8 @@ export function showScenario() {
 
 export function showProblem(error) {
   const box = field("settings-problem");
-  const place = error?.input?.closest("fieldset, .grid > div");
+  const input = error?.field ? field(error.field) : null;
+  const place = input?.closest("fieldset, .grid > div");
   if (place) place.append(box);
   else field("go").before(box);
   box.hidden = !error;
@@ -153,11 +117,11 @@ export function showProblem(error) {
     input.removeAttribute("aria-invalid");
     if (input.getAttribute("aria-describedby") === box.id) input.removeAttribute("aria-describedby");
   }
-  if (error?.input) {
-    error.input.setAttribute("aria-invalid", "true");
-    if (!error.input.hasAttribute("aria-describedby")) error.input.setAttribute("aria-describedby", box.id);
-    const fold = error.input.closest("details");
+  if (input) {
+    input.setAttribute("aria-invalid", "true");
+    if (!input.hasAttribute("aria-describedby")) input.setAttribute("aria-describedby", box.id);
+    const fold = input.closest("details");
     if (fold) fold.open = true;
-    error.input.focus();
+    input.focus();
   }
 }

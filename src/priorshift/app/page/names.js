@@ -13,3 +13,9 @@ export function named(text) {
   name.textContent = shown(text);
   return name;
 }
+
+export function element(name, text) {
+  const made = document.createElement(name);
+  made.textContent = shown(text);
+  return made;
+}
