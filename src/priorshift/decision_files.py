@@ -18,12 +18,12 @@ from priorshift.adapt import Decisions
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
-from priorshift.io.files import PARQUET, WORKBOOKS, Piped, atomic_write, kind
+from priorshift.io.files import PARQUET, TEXT, WORKBOOKS, Piped, atomic_write, kind
 from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import MetadataColumns, metadata_arguments
 from priorshift.io.tables import Table
 from priorshift.io.targets import rows_by_value
-from priorshift.io.workbooks import add_workbook_columns
+from priorshift.io.workbooks import add_workbook_columns, write_sheet_as_text
 from priorshift.problem import Problem
 from priorshift.results import PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
@@ -117,13 +117,15 @@ def write_decided_table(
 ) -> int:
     """Write a copy of the target's file with posterior and decision; return how many cells look like formulas.
 
-    The name of the output decides whether a Parquet file is copied as Parquet or as text. Where the posterior is NaN,
-    cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula. `sheet` is that of a
-    workbook.
+    The name of the output decides whether a Parquet or Excel file is copied in its format or as text. Where the
+    posterior is NaN, cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula. `sheet`
+    is that of a workbook.
     """
     text = target.content if isinstance(target, Piped) else Path(target)
     with atomic_write(output) as draft:
-        if isinstance(text, Path) and kind(text) == WORKBOOKS:
+        if isinstance(text, Path) and kind(text) == WORKBOOKS and kind(output) == TEXT:
+            text = write_sheet_as_text(text, draft.with_name("as_text.csv"), sheet)
+        elif isinstance(text, Path) and kind(text) == WORKBOOKS:
             decided = [int(value) if np.isfinite(p) else None for value, p in zip(decision, posterior, strict=True)]
             add_workbook_columns(text, draft, {"posterior": posterior.tolist(), "decision": decided}, sheet)
             return 0

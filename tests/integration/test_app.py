@@ -274,6 +274,7 @@ BAD = {
     "no Parquet": (lambda: b"a,b\n1,2\n", "t.parquet", "Parquet file"),
     "cut Parquet": (lambda: parquet()[:500], "t.parquet", "is a damaged Parquet file"),
     "a spreadsheet": (lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "t.xls", "is a spreadsheet"),
+    "no workbook": (lambda: b"PK\3\4" + bytes(99), "t.xlsx", "is damaged, or is not an Excel workbook"),
     "another ending": (lambda: b"a,b\n1,2\n", "t.exe", "ends in '.exe'"),
     "binary": (lambda: bytes(range(256)) * 9, "t.csv", "is a binary file"),
     "ragged": (lambda: b"a,b\n1,2\n1,2,3\n", "t.csv", "3 cells in line 3"),
@@ -491,8 +492,14 @@ def test_the_page_names_no_argument_or_option(client, name):
     assert "leave out the column, choose it under “Rows that belong together have the same”" in story["message"]
     numbered = [frame.assign(**{name: 1000 * k + np.arange(len(frame))}) for k, frame in enumerate(frames)]
     odd = client.run(client.bring(texts(numbered)), {}, "columns")["answer"]["odd"]
-    assert odd and not [said for said in odd if FOREIGN.search(said)], odd
     assert "; leave it out, or check how it was made." in " ".join(odd)
+    assert odd and not [said for said in odd if FOREIGN.search(said)], odd
+    dated = [frame.assign(**{name: [f"0{1 + k % 9}/02/2020" for k in range(len(frame))]}) for frame in frames]
+    story = client.run(client.bring(texts(dated)), {}, "columns")
+    assert story["message"].endswith("; write them as in 2024-03-31.") and not FOREIGN.search(story["message"])
+    coded = [frame.assign(**{name: np.where(frame.index % 9 == 1, -9999, frame["age"] / 7)}) for frame in frames]
+    odd = client.run(client.bring(texts(coded)), {}, "columns")["answer"]["odd"]
+    assert not [said for said in odd if FOREIGN.search(said)], odd
 
 
 def test_files_that_are_one_and_files_that_are_gone_are_said_in_words_of_the_page(client, site):
@@ -613,6 +620,20 @@ def test_parquet_and_gzip_come_in_and_decisions_go_out_as_text(client):
     rows = list(csv.DictReader(io.StringIO(client.result(story, "decisions.csv").text)))
     assert len(rows) == len(frames[2]) and {row["note"] for row in rows} == {"'=1+1"}
     assert [float(row["age"]) for row in rows] == pytest.approx(frames[2]["age"])
+
+
+def test_excel_comes_in_and_decisions_go_out_as_text(client):
+    frames = [frame.drop(columns=["month"], errors="ignore") for frame in tables()]
+    contents, names = {}, {}
+    for role, frame in zip(("positive", "unlabeled", "target"), frames, strict=True):
+        into = io.BytesIO()
+        frame.to_excel(into, index=False, engine="openpyxl")
+        contents[role], names[role] = into.getvalue(), f"{role}.xlsx"
+    story = client.run(client.bring(contents, names), KNOWN | {"drop": ["patient"]})
+    assert story["state"] == "done", story
+    rows = list(csv.DictReader(io.StringIO(client.result(story, "decisions.csv").text)))
+    assert [float(row["age"]) for row in rows] == pytest.approx(frames[2]["age"])
+    assert {row["decision"] for row in rows} == {"0", "1"}
 
 
 def test_a_target_with_our_columns_is_reported_without_decisions(client):

@@ -32,8 +32,7 @@ ROLES = ("positive", "unlabeled", "target")
 _POPULATIONS = dict(zip(ROLES, ("known positives", "old population", "new population"), strict=True))
 _BY_HINT = "; a column that only the new population has can be chosen under “Several new populations, distinguished by”"
 PHRASES = {  # phrases of the library for Python, and what the page has in their place
-    ", or pass what pandas.read_excel returns": "",
-    " (index=False)": "",
+    "; name one (sheet=…, --sheet NAME or ROLE=NAME)": "; save the one to use in a file of its own",
     "positive rows are also in the unlabeled table": "known positives are also in the old population’s file",
     "pass shared='identical' or the name of an id column (--identical-rows, --id-column)": (
         "say so under “Columns with a meaning”"
@@ -41,6 +40,13 @@ PHRASES = {  # phrases of the library for Python, and what the page has in their
     "pass it as groups (--group-column) if it identifies groups, or pass an encoder that reads text, such as "
     "skrub's TableVectorizer()": (
         "choose it under “Rows that belong together have the same” if it identifies groups, or shorten its texts"
+    ),
+    "pass it as groups (--group-column)": "choose it under “Rows that belong together have the same”",
+    ", which R (row.names = TRUE) and pandas (index=True) write": ", which R and pandas write",
+    "Pass the same columns, or say what the others are: not features (drop=[…], --drop), weights, groups, audited "
+    "classes or ids (--weight-column, --group-column, --audit-column, --id-column), or names of targets (by=…, --by)": (
+        "Choose files with the same columns, or leave out those that are not features, or say under “Columns with a "
+        "meaning” what they are"
     ),
     "positive and unlabeled are the same": "the known positives and the old population are the same",
     "shared='identical' finds": "taking rows with the same values for the same finds",
@@ -55,6 +61,8 @@ _TWO_USES = re.compile(rf"is both ({'|'.join(_USES)}) and ({'|'.join(_USES)});")
 _PYTHON = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")"""  # a name as repr writes it
 _SHELL = r"""(?:'[^']*'|"'"|[\w@%+=:,./-])+"""  # and as shlex.quote does
 _DROP_OPTIONS = re.compile(rf" \(drop=\[{_PYTHON}\], --drop[ =]{_SHELL}\)")
+_MISSING_OPTIONS = re.compile(rf"pass missing=\[[^\]]*\] \(--missing[ =]{_SHELL}\)")
+_DATE_OPTIONS = re.compile(rf"pass columns={{{_PYTHON}: 'day-first'}} or 'month-first' \(.*?\)(?=\.$)")
 _VERB_PASS = re.compile(r"(?<=; )pass (?=an? |the |ids)|(?<=, or )pass (?=an? |the )")
 _VERB_DROP = re.compile(r"\bdrop (?=the |those )")
 
@@ -75,8 +83,11 @@ def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str,
 def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
     """Rewrite a message of the library in the terms of the page; stored `paths` and the user's `names` are by role."""
     # the target has a column more than the source: it may be what distinguishes several targets
-    only_in_target = message.startswith(f"target ({paths.get('target')}) ") and " also has " in message
+    target = f"target ({paths.get('target')}) "
+    only_in_target = f", {target}also has " in message and f"positive ({paths.get('positive')}) " not in message
     message = _DROP_OPTIONS.sub("", with_file_names(message, paths, names))
+    message = _MISSING_OPTIONS.sub("empty these cells", message)
+    message = _DATE_OPTIONS.sub("write them as in 2024-03-31", message)
     for phrase, translation in PHRASES.items():
         message = message.replace(phrase, translation)
     message = _TWO_USES.sub(lambda match: f"is both {_USES[match[1]]} and {_USES[match[2]]};", message)

@@ -20,8 +20,9 @@ from starlette.requests import ClientDisconnect
 
 from priorshift.errors import InputError
 from priorshift.io.csv_text import explain_errors, open_text
-from priorshift.io.files import text_or_parquet
+from priorshift.io.files import WORKBOOKS, kind, text_or_parquet
 from priorshift.io.readers import row_groups, text_sizes
+from priorshift.io.workbooks import workbook_size
 
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
 _ROWS = 256  # rows at a time: a cell may be large
@@ -60,11 +61,17 @@ class Limits:
     def check_file(self, path: Path, name: str) -> None:
         """Refuse a file beyond the limits, before it is read into memory; `name` is its name in the message.
 
-        A Parquet file is checked by its metadata and the sizes of its text cells, CSV text chunk by chunk.
+        A Parquet file is checked by its metadata and the sizes of its text cells, an Excel file by its archive, CSV
+        text chunk by chunk.
         """
         n_bytes = n_lines = 0
         with explain_errors(name):
-            text = text_or_parquet(path, name)  # None for Parquet
+            text = text_or_parquet(path, name)  # None for Parquet and Excel files
+            if kind(path) == WORKBOOKS:
+                n_bytes, n_rows = workbook_size(path, name)
+                self._check(name, n_bytes, "bytes when decompressed", self.bytes)
+                self._check(name, n_rows - 1, "rows", self.rows)  # less the header
+                return
             if text is None:
                 columns, rows_of_groups = row_groups(path, name)
                 n_rows = sum(rows_of_groups)

@@ -60,7 +60,8 @@ class ShiftTest(TextReport):
 
     With many rows every difference is significant, so the ratio and its interval come first: R = 0.9 means that the
     share of negatives is a tenth lower than in the source, whatever π is. The interval is that of tests that are more
-    conservative with few rows: it may contain 1 where the p-value is below 5%.
+    conservative with few rows: it may contain 1 where the p-value is below 5%. The interval decides whether a change is
+    clear, here and in conclusions (`Conclusion.side`).
     """
 
     statistic: float  # (E_T h − E_U h) over its standard error; positive where the target has more negatives
@@ -68,7 +69,12 @@ class ShiftTest(TextReport):
     ratio: float  # R̂; NaN where the positives cannot be distinguished from the population
     interval: Interval
     freedom: float  # degrees of freedom
-    separation: float  # of P from U over its standard error; below 1.6, R says nothing
+    separation: float  # of P from U over its standard error; below LEAST_SEPARATION, R says nothing
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the share of positives changed: the interval of R does not contain 1."""
+        return not self.interval.low <= 1 <= self.interval.high
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON; a number that does not exist is None."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -14,8 +15,11 @@ from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.cells import Cells, as_text, cells_of_values, is_missing_value, object_cells
 from priorshift.io.csv_text import ColumnReading, read_as_text
 from priorshift.io.tables import ColumnSelection, Table, check_columns, empty_table_error
-from priorshift.result_tables import to_plain
+from priorshift.result_tables import csv_line, to_plain
 
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+_DIMENSION = re.compile(rb'<dimension ref="[A-Z]+\d+:[A-Z]+(\d+)"')
+_HEAD = 4096  # bytes at the start of a sheet, which state its dimension
 # What Excel shows in place of a value that it cannot compute.
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 
@@ -51,7 +55,7 @@ def _open_sheet(path: Path, name: str, sheet_name: str | None) -> Iterator[tuple
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except (BadZipFile, KeyError, ValueError, OSError, SyntaxError):
-        raise InputError(f"{name} is damaged, or is not an Excel workbook (.xlsx); save it again.") from None
+        raise _damaged(name) from None
     try:
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         if sheet_name is None:
@@ -119,10 +123,40 @@ def add_workbook_columns(
     path: Path, output: Path, columns: Mapping[str, Sequence[Any]], sheet_name: str | None
 ) -> None:
     """Write a workbook with one sheet: the values of the sheet of `path`, without formats, and further columns."""
-    with _open_sheet(path, str(path), sheet_name) as (sheet, title):
-        rows = [row for row in sheet.iter_rows(values_only=True) if not all(map(_is_empty, row))]
+    rows, title = _rows_of_sheet(path, sheet_name)
     added = [tuple(columns), *zip(*columns.values(), strict=True)]
     write_workbook(output, [[*row, *more] for row, more in zip(rows, added, strict=True)], title)
+
+
+def write_sheet_as_text(path: Path, text: Path, sheet_name: str | None) -> Path:
+    """Write the values of a sheet as CSV to `text`, and return `text`."""
+    rows, _ = _rows_of_sheet(path, sheet_name)
+    lines = [csv_line(["" if _is_empty(value) else as_text(value) for value in row]) for row in rows]
+    text.write_text("".join(lines), encoding="utf-8", newline="")
+    return text
+
+
+def _rows_of_sheet(path: Path, sheet_name: str | None) -> tuple[list[tuple[Any, ...]], str]:
+    """Return the rows of a sheet that are not empty, and its name."""
+    with _open_sheet(path, str(path), sheet_name) as (sheet, title):
+        return [row for row in sheet.iter_rows(values_only=True) if not all(map(_is_empty, row))], title
+
+
+def workbook_size(path: Path, name: str) -> tuple[int, int]:
+    """Return the bytes of a workbook's files when decompressed, and the rows of its largest sheet as it states them."""
+    try:
+        with ZipFile(path) as archive:
+            n_bytes = sum(entry.file_size for entry in archive.infolist())
+            heads = [archive.open(sheet).read(_HEAD) for sheet in archive.namelist() if _SHEET.fullmatch(sheet)]
+    except (BadZipFile, OSError, ValueError, NotImplementedError):
+        raise _damaged(name) from None
+    rows = [int(match[1]) for head in heads if (match := _DIMENSION.search(head))]
+    return n_bytes, max(rows, default=0)
+
+
+def _damaged(name: str) -> InputError:
+    """Return the error for a file that cannot be read as a workbook."""
+    return InputError(f"{name} is damaged, or is not an Excel workbook (.xlsx); save it again.")
 
 
 def write_workbook(output: Path, rows: Iterable[Sequence[Any]], title: str = "Sheet") -> None:

@@ -18,6 +18,7 @@ from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.files import atomic_write
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.results import PriorEstimate
+from priorshift.scores.ratio_test import LEAST_SEPARATION
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -176,5 +177,6 @@ def _environment() -> Environment:
         "denominator": contents.denominator,
         "label_shift_status": contents.label_shift_status,
         "prior_status": contents.prior_status,
+        "least_separation": LEAST_SEPARATION,
     }
     return environment
