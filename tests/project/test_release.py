@@ -18,7 +18,7 @@ import priorshift as ps
 
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-OF_USERS = ("plot", "report", "app", "completion", "parquet", "dask", "torch")
+OF_USERS = ("plot", "report", "pdf", "app", "completion", "parquet", "excel", "dask", "torch")
 
 
 def requirements(*extras):
@@ -165,7 +165,7 @@ def test_the_recipe_asks_for_what_the_project_asks_for():
 def test_the_readme_names_extras_and_their_lower_bounds():
     table = re.findall(r"^\| `(\w+)` \| (.*?) \|", read("README.md"), re.MULTILINE)
     rows = {name: brings for name, brings in table if name in EXTRAS}
-    assert set(rows) == {"plot", "report", "app", "parquet", "completion", "dask", "torch"}
+    assert set(rows) == set(OF_USERS)
     for name, brings in rows.items():
         told = set(re.findall(r"≥ ([\d.]+)", brings))
         assert told == {bound.split(">=")[1] for bound in EXTRAS[name] if ">=" in bound}, name
