@@ -38,15 +38,22 @@ def parse_prior(text: str) -> float | tuple[float, float]:
 
     A dash may also belong to an exponent (1e-3-0.1).
     """
+    number = None
     with suppress(InputError):
-        return parse_number(text)
+        number = parse_number(text)
+    if number is not None:
+        if 1 < number <= 100 and "%" not in text:
+            raise InputError(f"{text!r} is above 1, but a share is expected; write {number:g}% or {number / 100:g}.")
+        return number
     unit = "%" if text.strip().endswith("%") else ""
     for position, letter in enumerate(text):
         if letter in "-–":  # try each dash as the separator
             low, high = text[:position].strip(), text[position + 1 :].strip()
             with suppress(InputError):
                 return parse_number(low if low.endswith("%") else low + unit), parse_number(high)
-    raise InputError(f"{text!r} cannot be read; expected a number such as 0.2, or a range such as 0.1-0.2.")
+    raise InputError(
+        f"{text!r} cannot be read; expected a number such as 0.2, a range such as 0.1-0.2, or 0-0.2 for at most 0.2."
+    )
 
 
 def decimals(width: float) -> int:

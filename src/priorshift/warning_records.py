@@ -7,9 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from priorshift.errors import InputError, PriorShiftWarning
+from priorshift.errors import ColumnWarning, InputError, PriorShiftWarning
 
 WarningRecord = tuple[type[Warning], str]
+
+
+class FormatNotice(ColumnWarning):
+    """How a file was read; unlike other warnings of columns, it is no reason to doubt the estimate."""
+
+
 _Recorder = tuple[tuple[type[Warning], ...], list[WarningRecord], bool]  # categories, records, whether to show them too
 _recorders: ContextVar[tuple[_Recorder, ...]] = ContextVar("recorders", default=())
 _MAX_NAMES = 8  # listed in one message

@@ -36,7 +36,7 @@ from priorshift.methods.nnpu import NNPUClassifier
 from priorshift.plots import displays_of
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.report.page import write
-from priorshift.results import PriorEstimate
+from priorshift.results import EMPTY_WIDTH, PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.warning_records import record_warnings
 
@@ -85,8 +85,9 @@ def run_report(args: argparse.Namespace) -> int:
 
 
 def _status(estimate: PriorEstimate) -> str | None:
-    """Return the status of an estimate; methods that do not judge it have no estimate if the value is NaN."""
-    return "no estimate" if np.isnan(estimate.value) else estimate.status
+    """Return the status of an estimate; without a value, or with nearly every prior possible, there is no estimate."""
+    is_empty = estimate.interval is not None and estimate.interval.width > EMPTY_WIDTH
+    return "no estimate" if np.isnan(estimate.value) or is_empty else estimate.status
 
 
 def _exit_code(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
@@ -217,7 +218,7 @@ def _check_copy(args: argparse.Namespace) -> None:
     # endings of the target's format; a pipe is text, and a file without a known ending may be of any format
     endings = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
     if endings == WORKBOOKS:
-        endings = (".xlsx",)
+        endings = (".xlsx", *TEXT)
     output_endings = kind(args.output)
     if output_endings is None or Path(args.output).suffix.lower() not in (*endings, ".gz"):
         raise InputError(f"--output {args.output} must end in {' or '.join(endings)}, as the target does; rename it.")
@@ -232,6 +233,8 @@ def _classifier(args: argparse.Namespace, source_prior: float | None, standardiz
         inputs.check_torch("--classifier nnpu", "use --classifier logistic")
     if args.classifier != "logistic":
         if find_spec("torch"):
+            if args.classifier is None:
+                output.print_note("the classifier is nnpu; --classifier logistic is faster.")
             return NNPUClassifier(source_prior, scenario=args.scenario or "case-control", standardize=standardize)
         output.print_note('the classifier is logistic; for nnpu, run pip install "priorshift[torch]".')
     return logistic(scale=standardize)

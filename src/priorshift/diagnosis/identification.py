@@ -169,13 +169,13 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     variance_from_prior = float(prior_error**2 / variance) if np.isfinite(variance) and variance > 0 else 0.0
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
     level: Level = "prior"
-    if not fit.test.is_separable or estimate.status == "no estimate":
-        level = "nothing"
-    elif interval is None or (variance_from_prior > _MOST_SHARE and target_high - target_low > _NARROW):
-        level = "ratio"
     ratio_low, ratio_high = (
         fit.test.curve.quantiles(inputs.confidence) if fit.test.is_separable else (0.0, float("inf"))
     )
+    if estimate.status == "no estimate" or (ratio_low, ratio_high) == (0.0, float("inf")):
+        level = "nothing"
+    elif interval is None or (variance_from_prior > _MOST_SHARE and target_high - target_low > _NARROW):
+        level = "ratio"
     from_tables, other_estimates = _prior_from_tables(estimator, source)
     largest = largest_prior(fit.witness.scored, _BOUND_ERROR)
     score_noise = float("nan")

@@ -385,18 +385,18 @@ class Sensitivity(TextReport):
         if self.turning_prior is not None:
             prior = f"if the source prior were {self.turning_prior:.3g}"
             lines.append(f"The estimate would be {conclusion.threshold:g} {prior}.")
-        lines += [*_violation_lines(self.violation), *self.labeling.lines]
+        lines += [*_violation_lines(self.violation, conclusion), *self.labeling.lines]
         digits = decimals(conclusion.high - conclusion.low)
-        for kind, change in (  # the first of each kind is the reference
-            (self.scores, "With a linear score"),
-            (self.rows, "Without its most influential rows"),
-            (self.bandwidths, "By projection with other bandwidths"),
-            (self.columns, "By projection without a column"),
+        for kind, sentence in (  # the first of each kind is the reference
+            (self.scores, "With a linear score the target prior is {other} instead of {reference}."),
+            (self.rows, "Without its most influential rows the target prior is {other} instead of {reference}."),
+            (self.bandwidths, "A second method, TCPU, gives {reference}, and {other} with other bandwidths."),
+            (self.columns, "TCPU gives {other} if one column is left out, and {reference} with all of them."),
         ):
             values = [variant.value for variant in kind[1:] if np.isfinite(variant.value)]
             if values:
                 between = " to ".join(f"{end:.{digits}f}" for end in sorted({min(values), max(values)}))
-                lines.append(f"{change} the target prior is {between} instead of {kind[0].value:.{digits}f}.")
+                lines.append(sentence.format(other=between, reference=f"{kind[0].value:.{digits}f}"))
         clear = [variant.name for variant in self.variants if variant.is_clear]
         if clear:
             lines.append(f"These differ by more than chance, so label shift may not hold: {', '.join(clear)}.")
@@ -415,18 +415,22 @@ class Sensitivity(TextReport):
         return align_columns(("", "target prior", "interval", "moved by"), rows)
 
 
-def _violation_lines(violation: Violation) -> list[str]:
+def _violation_lines(violation: Violation, conclusion: Conclusion) -> list[str]:
     """Return sentences that say how large a violation of label shift changes the conclusion."""
     lines = []
+    compared = "the source prior" if conclusion.threshold is None else f"{conclusion.threshold:g}"
+    side = "above" if conclusion.value < (conclusion.threshold or conclusion.source_prior) else "below"
     for move, consequence in (
-        (violation.to_doubt, "The conclusion would be open"),
-        (violation.to_turn, "The estimate would be on the other side"),
+        (violation.to_doubt, "This conclusion would become uncertain"),
+        (violation.to_turn, f"The estimate would be {side} {compared}"),
         (violation.half_width, "The estimate would move by half the width of its interval"),
     ):
         ways = []
         if move is not None and np.isfinite(move.distance):
             share = move.distance / violation.class_distance
-            ways.append(f"drifted by a kernel distance of {move.distance:.2g} ({share:.1%} of that of the classes)")
+            ways.append(
+                f"drifted by {share:.1%} of the distance between the classes (kernel distance {move.distance:.2g})"
+            )
         if move is not None and np.isfinite(move.shift):
             ways.append(f"were shifted by {move.shift:.2g} standard deviations")
         if ways:
@@ -434,7 +438,9 @@ def _violation_lines(violation: Violation) -> list[str]:
     if violation.columns and np.isfinite(violation.columns[0].deviations):
         first = violation.columns[0]
         deviations = format_short(first.deviations, 2, "+")
-        lines.append(f"The first of these needs a shift of {first.column} alone by {deviations} standard deviations.")
+        lines.append(
+            f"For the first of these, a shift of {first.column} alone by {deviations} standard deviations is enough."
+        )
     return lines
 
 

@@ -89,6 +89,8 @@ class ShiftTest(TextReport):
             return "The positives can hardly be distinguished from the population, so a shift cannot be detected."
         interval = f"{100 * self.interval.confidence:g}% interval {self.interval.low:.2f} to {self.interval.high:.2f}"
         ratio = f"The share of negatives in the target is R = {self.ratio:.2f} times that in the source ({interval})."
+        if not self.is_clear and self.p_value <= 1 - self.interval.confidence:  # the interval is more conservative
+            return f"{ratio} It contains 1, so a shift is not established."
         return f"{ratio} Test of no shift (R = 1): {format_p(self.p_value)}."
 
 

@@ -26,7 +26,7 @@ from priorshift.io.labels import LEAST
 from priorshift.io.sample_size import FEW_POSITIVES
 from priorshift.results import EMPTY_WIDTH, Interval, PriorEstimate
 from priorshift.scores.ratio_test import LEAST_SEPARATION
-from priorshift.warning_records import WarningRecord
+from priorshift.warning_records import FormatNotice, WarningRecord
 
 _FORBIDDING_WARNINGS = (InconsistentInputWarning,)  # a number whose tables have these must not be published
 TABLE_WARNINGS = (ColumnWarning, DuplicateRowsWarning, IntervalWarning, *_FORBIDDING_WARNINGS)  # that a verdict quotes
@@ -91,7 +91,9 @@ def judge(
     estimate, identification, label_shift = parts.estimate, parts.identification, parts.label_shift_test
     p = label_shift.p_value if p_value is None else p_value
     forbidding = [message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)]
-    cautions = [message for category, message in warnings if not issubclass(category, _FORBIDDING_WARNINGS)]
+    cautions = [
+        message for category, message in warnings if not issubclass(category, (*_FORBIDDING_WARNINGS, FormatNotice))
+    ]
     against, doubts = [*_not_credible(estimate, identification), *forbidding], []
     has_audit = "target" in estimate.details.get("audit", {})  # its interval needs neither label shift nor the source
     if has_audit:
@@ -181,7 +183,7 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
     elif interval.width <= EMPTY_WIDTH and interval.width > _useful_width(interval, estimate.source_prior):
         digits = decimals(interval.width)
         ends = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
-        yield f"The interval, {ends}, is too wide to say much about a prevalence of this size."
+        yield f"The interval, {ends}, is wide for a prevalence of this size."
     half_width = interval.width / 2 if interval is not None else 0.0
     clear = [variant for variant in sensitivity.variants if variant.is_clear and abs(variant.moved) > half_width]
     if clear:
@@ -265,7 +267,10 @@ def _check_source(identification: Identification) -> Iterator[str]:
     if identification.level == "nothing" and separation < _SWAPPED:
         yield "Check whether positives and unlabelled rows are swapped: they differ in the wrong direction."
     elif identification.level == "nothing":
-        errors = f"{max(separation, 0.0):.1f} standard errors, and {LEAST_SEPARATION:.1f} are needed"
+        needed = f"at least {LEAST_SEPARATION:.1f} are needed"
+        if separation > LEAST_SEPARATION:
+            needed = "which is too little for this target"
+        errors = f"{max(separation, 0.0):.1f} standard errors, {needed}"
         yield f"Add columns that distinguish the positives, or label more of them: their separation is {errors}."
     elif identification.contradicted:
         possible = f"which is at most {identification.largest_text} by the tables"
@@ -310,17 +315,26 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
         return
     action = "random rows of the target and pass them as an audit (audit=, --audit-column)"
     if verdict.answer == "no" or parts.label_shift_test.p_value <= DOUBTED:
-        known = np.isfinite(estimate.value) and parts.identification.level != "nothing"
+        interval = estimate.interval
+        is_empty = interval is not None and interval.width > EMPTY_WIDTH
+        known = np.isfinite(estimate.value) and parts.identification.level != "nothing" and not is_empty
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
         useful = _useful_width(estimate.interval, estimate.source_prior) if known and estimate.interval else 1.0
         with suppress(InputError):  # raised where the target has too few rows
             width = min(_AUDIT_WIDTH, max(useful, _LEAST_AUDIT_WIDTH))
             labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
-            if labels > _MOST_AUDITED * rows:  # a wider interval needs fewer labels
-                width = _AUDIT_WIDTH
-                labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
+            for factor in (2, 3):  # a wider interval needs fewer labels
+                if labels > _MOST_AUDITED * rows and factor * width <= 2 * _AUDIT_WIDTH:
+                    wider = factor * width
+                    labels_for_wider = audit_size(wider, share, rows=rows, confidence=planning.confidence)
+                    if labels_for_wider <= _MOST_AUDITED * rows:
+                        labels, width = labels_for_wider, wider
+                        break
             if labels > _MOST_AUDITED * rows:
-                yield f"Collect more rows of the target: of {rows}, an audit would need {labels}."
+                yield (
+                    f"Collect more rows of the target, or look up the classes of all {rows}: an audit would need "
+                    f"{labels} of them for an interval of width {width:.2g}."
+                )
             else:
                 gain = f"without any of these assumptions they give an interval of width {width:.2g}"
                 yield f"Look up the classes of about {labels} {action}: {gain}."

@@ -170,8 +170,8 @@ def warn_of_far_values(table: Table) -> None:
         shown_rows = "1 row" if rows == 1 else f"{rows} rows"
         warn(
             f"In {table.name}, {where} {'hold' if len(found) > 1 else 'holds'} {value:.10g} in {shown_rows}, "
-            f"{distance:.0f} spreads from the rest. If it is a code for a missing value, pass missing=[{value:.10g}] "
-            f"({shell_option('--missing', f'{value:.10g}')}).",
+            f"{distance:.0f} standard deviations from the rest. If it is a code for a missing value, pass "
+            f"missing=[{value:.10g}] ({shell_option('--missing', f'{value:.10g}')}).",
             FarValueWarning,
         )
 

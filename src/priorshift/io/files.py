@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from priorshift.arrays import Floats
-from priorshift.errors import ColumnWarning, InputError
+from priorshift.errors import InputError
 from priorshift.io.csv_text import WINDOWS, Source, encoding_of, explain_errors, open_bytes
-from priorshift.warning_records import warn
+from priorshift.warning_records import FormatNotice, warn
 
 TEXT = (".csv", ".tsv", ".txt")
 MAGIC = b"priorshift file\n"  # first bytes of a saved sketch, histogram or score model
@@ -135,9 +135,9 @@ def check_text(source: Source, name: str) -> Source:
         encoding = encoding_of(source)
     if encoding == WINDOWS:
         warn(
-            "Text that is not UTF-8 was read as Windows-1252, which older versions of Excel and R write; if letters "
-            "with accents look wrong, save the tables as UTF-8.",
-            ColumnWarning,
+            "Text that is not UTF-8 was read as Windows-1252, which older versions of Excel and R write. If levels of "
+            "categories have wrong letters in the report, save the tables as UTF-8.",
+            FormatNotice,
         )
     return source
 

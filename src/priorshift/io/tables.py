@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Mask
-from priorshift.errors import ColumnWarning, InputError
+from priorshift.errors import InputError
 from priorshift.io.cells import Cells, as_number, as_text, is_missing, join_cells
-from priorshift.warning_records import warn
+from priorshift.warning_records import FormatNotice, warn
 
 LARGEST = 1e150  # squares of larger values overflow
 COLUMN_KINDS = ("category", "day-first", "month-first")
@@ -273,7 +273,7 @@ def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) ->
             warn(
                 "The first column has no name and was not used, as if it held row names, which R (row.names = TRUE) "
                 "and pandas (index=True) write; give it a name if it is a feature.",
-                ColumnWarning,
+                FormatNotice,
             )
         elif not column:
             raise InputError(f"{name} has no name for column {k + 1}; name every column in the first line.")

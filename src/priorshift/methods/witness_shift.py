@@ -463,6 +463,12 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             by_audit = "the estimate is that of the audit alone"
             warn_not_separable(test, self._sizes, by_audit if tested.audit else "every prior in [0, 1] is possible")
             return "no estimate"
+        if tested.audit is None and curve.quantiles(self.confidence) == (0.0, float("inf")):
+            warn(
+                f"The positives are {test.separation:.1f} standard errors from the population, which is too little for "
+                "this target: no ratio of negatives can be excluded. Add rows, or features that distinguish classes.",
+                WeakSeparationWarning,
+            )
         highest = prior.range[1]
         level = (1 + self.confidence) / 2
         # `curve(r)` is the confidence that R ≤ r, and `curve.level[0]` the normal quantile of that at its smallest r, 0

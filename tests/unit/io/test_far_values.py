@@ -38,7 +38,7 @@ def test_a_code_is_named_with_its_column_its_value_and_its_rows(code, rows):
     spreads = abs(code - np.median(rest)) / rest[cut : len(rest) - cut].std()
     (message,) = said(column)
     found = re.fullmatch(
-        r"In X, column 'x' holds (\S+) in (\d+) rows?, (\d+) spreads from the rest. If it is a code for a missing "
+        r"In X, column 'x' holds (\S+) in (\d+) rows?, (\d+) standard deviations from the rest. If it is a code for a missing "
         r"value, pass missing=\[(\S+)\] \(--missing[= ](\S+)\)\.", message)  # fmt: skip
     assert (float(found[1]), int(found[2])) == (code, rows) == (float(found[4]), int(found[2]))
     assert float(found[5]) == code
