@@ -91,9 +91,11 @@ def test_a_column_that_drifted_is_named_and_forbids_the_number():
     assert found.label_shift_test.p_value < 0.01
 
 
-def test_a_target_of_another_world_forbids_the_number():
+def test_a_target_of_another_world_is_refused_and_a_shifted_one_forbids_the_number():
     positive, unlabeled, target = tables(rows=400)
-    found = ps.diagnose(positive, unlabeled, target + 500, source_prior=0.3, random_state=0)
+    with pytest.raises(InputError, match="without a value in common"):
+        ps.diagnose(positive, unlabeled, target + 500, source_prior=0.3, random_state=0)
+    found = ps.diagnose(positive, unlabeled, target + 3, source_prior=0.3, random_state=0)
     assert found.verdict.answer == "no"
 
 
@@ -253,7 +255,7 @@ def test_every_part_has_a_picture(sound, part):
             assert x == [1.0, sound.shift_test.ratio]
         if part == "label_shift_test":
             lengths = [bar.get_width() for bar in ax.patches]
-            assert lengths == [column.moved for column in sound.label_shift_test.columns][::-1]
+            assert lengths == [column.moved for column in sound.label_shift_test.columns]
         if part == "sensitivity":
             line = next(line for line in ax.get_lines() if line.get_label() == "target prior")
             assert list(line.get_ydata()) == [point.value for point in sound.sensitivity.source_priors]
