@@ -192,9 +192,9 @@ plt.show()
 
 # %%
 # The split of the years, the species and the columns were chosen after trials, in which
-# all of 12 species were refused in every variant. If whole plots instead of quadrats are
-# the groups, the verdicts on the later years stay the same, and two of five narrower
-# questions are refused as well.
+# all of 12 species were refused in every variant. If whole plots instead of quadrats
+# are the groups, the verdicts on the later years stay the same, and two of five
+# narrower questions are refused as well.
 #
 # **Conclusion.** These records of one period do not determine how common a species is
 # in another, because its surroundings changed as well. If the verdict is no because the

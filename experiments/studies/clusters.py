@@ -98,7 +98,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{np.mean(covered):.1f}% ({min(covered):.0f} to {max(covered):.0f}), {width:.3f}")
         rows.append(cells)
     header = [f"{words}: coverage, width" for words in _METHODS.values()]
-    return {"clusters": markdown_table(("rows a group", "ρ", *header), rows)}
+    return {"clusters": markdown_table(("rows per group", "ρ", *header), rows)}
 
 
 _GRID = tuple(

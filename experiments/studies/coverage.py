@@ -81,7 +81,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
                 for name, end in (("unbiased", ""), ("plug-in", "_plug-in"))
             ],
         ),
-        "covers": f"covers {delta.mean():.1f}% on average and {delta.min():.1f}% at least",
+        "covers": f"has a mean coverage of {delta.mean():.1f}% and a lowest coverage of {delta.min():.1f}%",
         "falls": f"falls to {plug_in.min():.1f}%",
     }
 

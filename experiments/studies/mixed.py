@@ -75,8 +75,8 @@ def measure(dataset: str, source_prior: float, encoding: str, repetitions: int) 
 def texts(lines: list[Line]) -> dict[str, str]:
     """Return the texts that documents quote."""
     rows = []
-    for label, sets in (("developed on", DEVELOPED), ("confirmed on", CONFIRMED)):
-        for name, some in [*((name, (name,)) for name in sets), (f"**all {label}**", sets)]:
+    for label, sets in (("used during development", DEVELOPED), ("held out for confirmation", CONFIRMED)):
+        for name, some in [*((name, (name,)) for name in sets), (f"**mean, tables {label}**", sets)]:
             cells = [name]
             for known, encoding in product(_KNOWN, ENCODINGS):
                 its = [x for x in lines if x["dataset"] in some and x["encoding"] == encoding]

@@ -89,7 +89,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
             cells.append(f"{bias:.3f}, {np.mean(covered):.1f}% ({min(covered):.0f} to {max(covered):.0f})")
         rows.append(cells)
     header = [f"{words}: bias, coverage" for words in _METHODS.values()]
-    return {"weighted": markdown_table(("tilted", *header), rows)}
+    return {"weighted": markdown_table(("drawn unequally", *header), rows)}
 
 
 _GRID = tuple(

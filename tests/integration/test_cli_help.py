@@ -66,7 +66,7 @@ def test_help_of_all_names_every_command_and_the_exit_codes(capsys, monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
     code, out, _ = said_by(["--help"], capsys)
     assert code == 0 and all(re.search(rf"^    {name} ", out, re.M) for name in COMMANDS)
-    assert "exit code is 0, 2 for wrong use" in " ".join(out.split())
+    assert "exit code is 0 on success, 2 for wrong use" in " ".join(out.split())
     for _, example in parser().examples:
         parser().parse_args(shlex.split(example)[1:])
 

@@ -130,7 +130,7 @@ def test_ends_of_a_narrow_range_are_told_apart(found):
     )
     assert "at most 0.0032" in told.text
     page = words(report.render(replace(found, identification=told)))
-    assert "By the tables alone it is at most 0.0031" in page
+    assert "The tables alone show that it is at most 0.0031" in page
     narrow = replace(found.sensitivity.conclusion, low=0.0021, high=0.0042)
     assert re.search(r"the target prior is \d\.\d{4}", str(replace(found.sensitivity, conclusion=narrow)))
 

@@ -19,8 +19,8 @@ _SHARES = {
     "high": ("upper end of the range", "30"),
     "confidence": ("confidence of the interval", "95"),
     "threshold": ("share that matters", "10"),
-    "precision": ("wanted share of the rows decided positive who have it", "80"),
-    "recall": ("wanted share of all who have it", "90"),
+    "precision": ("wanted share of the rows decided positive that have it", "80"),
+    "recall": ("wanted share found of all rows that have it", "90"),
 }
 _INCLUDE_ALL = ("precision", "recall")  # shares that may be 100%
 # fields of whole numbers: what messages call them, and the least possible one

@@ -50,7 +50,7 @@ PHRASES = {  # phrases of the library for Python, and what the page has in their
     ),
     "positive and unlabeled are the same": "the known positives and the old population are the same",
     "shared='identical' finds": "taking rows with the same values for the same finds",
-    "leave shared out": "choose another answer to “Who is in both of the first two files?”",
+    "leave shared out": "choose another answer to “Which rows are in both of the first two files?”",
     "does not exist; check the path": "is no longer there; choose it again",
 }
 _USES = {

@@ -90,7 +90,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--positive": {"metavar": "FILE", "help": "labelled positives of the source population"},
     "--unlabeled": {"metavar": "FILE", "help": "unlabelled sample of the source population"},
     "--source": {"metavar": "FILE", "help": "positive and unlabelled rows in one table, with --label-column"},
-    "--label-column": {"metavar": "NAME", "help": "column of --source whose larger value means positive"},
+    "--label-column": {"metavar": "NAME",
+        "help": "column of --source with two values, such as 0 and 1; the larger one marks the positives (for words, "
+        "see --positive-label)"},
     "--positive-label": {"metavar": "VALUE", "help": "value of --label-column that means positive, such as fraud"},
     "--target": {"metavar": "FILE", "required": True, "nargs": "+",
         "help": "unlabelled sample of the target population; several files are several targets. One of the tables may "
@@ -113,7 +115,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--encoder": {"choices": ("auto", "none"), "default": "auto",
         "help": "auto (default) encodes categories, dates and missing cells as numbers; none accepts numbers only"},
     "--stream": {"action": argparse.BooleanOptionalAction,
-        "help": "read the files in chunks, or never (default: only files that are too large for memory)"},
+        "help": "--stream reads all files in chunks, --no-stream none (default: in chunks if one is too large for "
+        "memory)"},
     "files": {"metavar": "FILE", "nargs": "*",
         "help": "CSV, TSV or Parquet files of one sample, or a folder of Parquet files; - is standard input"},
     # columns with a meaning
@@ -149,12 +152,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--interval": {"choices": ("delta", "bootstrap", "paper-bound", "sharp-bound"),
         "help": "kind of interval (--method tcpu; default: delta)"},
     "--threshold": {"metavar": "PRIOR", "type": number,
-        "help": "a target prior that matters: report how sure it is that the target prior lies above or below it "
-        "(default: the source prior)"},
+        "help": "a share of positives that matters, such as one above which you would act; the result says how certain "
+        "it is that the target prior lies above or below it (default: the source prior)"},
     "--cost-ratio": {"metavar": "NUMBER", "type": number,
         "help": "cost of a missed positive in units of that of a false alarm (default: 1)"},
     "--top": {"metavar": "N", "type": positive_integer,
-        "help": "decide the N rows positive that most probably are, such as as many as can be followed up"},
+        "help": "decide that the N rows with the highest probability are positive, for example as many as can be "
+        "followed up"},
     "--precision": {"metavar": "SHARE", "type": number,
         "help": "wanted share of positives among the rows decided positive"},
     "--recall": {"metavar": "SHARE", "type": number, "help": "wanted share of all positives to decide positive"},
@@ -165,7 +169,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "which rows are counted"},
     "--features": {"metavar": "NUMBER", "type": int, "help": "number of random features (default: 512)"},
     "--no-standardize": {"dest": "standardize", "action": "store_const", "const": False,
-        "help": "do not scale columns by their mean and standard deviation"},
+        "help": "do not centre columns or divide them by their standard deviation"},
     "--confidence": {"metavar": "LEVEL", "type": number, "help": "confidence level of the interval (default: 0.95)"},
     "--random-state": {"metavar": "SEED", "type": int, "default": 0, "help": "seed of random numbers (default: 0)"},
     # output
@@ -173,7 +177,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--plot": {"metavar": "FILE", "help": "write a figure of the estimate (.png, .svg or .pdf)"},
     "--output": {"metavar": "FILE", "help": "write the table of several targets or strata (.csv or .xlsx)"},
     "--fail-on": {"choices": ("no", "care"),
-        "help": "exit with code 3 if the verdict is no, or with care or worse (default: the exit code ignores it)"},
+        "help": "no: exit with code 3 if a verdict is no; care: also if one is with care (default: the exit code does "
+        "not depend on the verdict)"},
     "--title": {"metavar": "TEXT", "help": "heading of the report"},
     "--report": {"metavar": "FILE", "help": "report to write (default: demo.html, or none with --json)"},
     "--no-report": {"action": "store_true", "help": "do not write a report"},

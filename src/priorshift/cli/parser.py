@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from priorshift.cli.options import COMPLETIONS, METHOD, OUTPUT, POPULATIONS, ROWS, TABLES, Parser
+from priorshift.cli.options import COMPLETIONS, METHOD, OPTIONS, OUTPUT, POPULATIONS, ROWS, TABLES, Parser
 from priorshift.version import __version__
 
 _SOURCE = "--positive positive.csv --unlabeled unlabeled.csv"
@@ -26,6 +26,11 @@ _COLUMNS = "--id-column|--identical-rows --group-column --weight-column --audit-
 _PRIOR = "--source-prior|--source-prior-counts --scenario"
 _METHOD = "--method --kernel --bandwidth --statistic --interval"
 _COMMON = "--no-standardize --confidence --random-state"
+# help of options for commands without --method, which would otherwise say which methods an option is for
+_NO_METHOD = {
+    name: {"help": OPTIONS[name]["help"].split(" (--method ")[0]}
+    for name in ("--weight-column", "--audit-column", "--source-prior-counts")
+}
 
 
 class Command(NamedTuple):
@@ -70,6 +75,8 @@ COMMANDS = {
         ),
         options={TABLES: f"{_READ} --by|--stratify --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
                  METHOD: f"{_METHOD} {_COMMON}", OUTPUT: "--json --plot --output --fail-on"},
+        changes={"--fail-on": {"help": "no: exit with code 3 if there is no estimate; care: also if one rests on few "
+                                       "positives (default: the exit code does not depend on the result)"}},
     ),
     "diagnose": Command(
         "estimate:run_diagnose",
@@ -87,6 +94,7 @@ COMMANDS = {
         ),
         options={TABLES: f"{_READ} --by", ROWS: _COLUMNS, POPULATIONS: _PRIOR, METHOD: f"{_COMMON} --threshold",
                  OUTPUT: "--json --plot --output --fail-on"},
+        changes={**_NO_METHOD, "--output": {"help": "write the table of several targets (.csv or .xlsx)"}},
         defaults={"stream": False},
     ),
     "report": Command(
@@ -95,8 +103,8 @@ COMMANDS = {
         "Write one HTML file to forward or print: the answer in a sentence, whether it can be trusted, figures, how "
         "each column was used, and what to do next. It contains no script and loads nothing from a network.",
         usage=[f"{files} -o FILE.html ..." for files in _INPUTS],
-        notes=f"{_FORMATS} For sketches, histograms and files that do not fit into memory the report contains the "
-        "estimate only.",
+        notes=f"{_FORMATS} For files written by priorshift sketch, and for files too large for memory, the report "
+        "contains only the estimate.",
         examples=(
             ("a report of one target", f"priorshift report {_THREE} -o report.html"),
             ("several months, with a heading of your own",
@@ -105,8 +113,8 @@ COMMANDS = {
         ),
         options={TABLES: f"{_READ} --by --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
                  METHOD: f"{_COMMON} --threshold", OUTPUT: "--json --output --title --fail-on"},
-        changes={"--output": {"dest": "page", "required": True,
-                              "help": "report to write (.html, or .pdf with the extra pdf)"}},
+        changes={**_NO_METHOD, "--output": {"dest": "page", "required": True,
+                                            "help": "report to write (.html, or .pdf with the extra pdf)"}},
     ),
     "app": Command(
         "small_commands:run_app",
@@ -144,15 +152,17 @@ COMMANDS = {
     "sketch": Command(
         "sketch:run",
         "summarise a sample of any size in a small file, from which estimates are made without its rows",
-        "Sketch a sample: a few numbers that add up over its rows, in memory that does not grow with it. Sketch the "
-        "unlabelled source sample first, and the others --like it. If the files are sketches, they are merged.",
+        "Write a sketch of a sample: sums over its rows that fit in a small file. The memory needed does not grow with "
+        "the number of rows. Sketch the unlabelled source sample first; then sketch each other sample with --like "
+        "FIRST_SKETCH. If the files are sketches, they are merged. A score model is fitted to the source and says how "
+        "much a row looks like a labelled positive; with --like SCORE_MODEL, the rows of a sample are counted by it.",
         usage=("FILE [FILE ...] [--like FILE] -o FILE ...", "--positive FILE --unlabeled FILE -o FILE ..."),
         notes="If it was interrupted, run the same command again to continue.",
         examples=(
             ("the unlabelled sample first; the others take its columns and scale",
              "priorshift sketch unlabeled.csv -o unlabeled.sketch"),
             ("a sample in several files", "priorshift sketch jan.csv feb.csv --like unlabeled.sketch -o target.sketch"),
-            ("a score model, which is fitted to the source and counts rows by their score",
+            ("a score model of the source",
              f"priorshift sketch {_SOURCE} -o scores.model"),
             ("a differentially private release of a target",
              "priorshift sketch target.csv --like scores.model --epsilon 1 --delta 1e-6 -o target.counts"),
@@ -201,8 +211,8 @@ def parser() -> Parser:
         description="Estimate how common the positive class is in a new, unlabelled population, from labelled "
         "positives and unlabelled rows of an old one.",
         notes="priorshift COMMAND --help describes a command. Results go to stdout, as JSON with --json; warnings and "
-        "errors go to stderr. The exit code is 0, 2 for wrong use or unusable data (the message says what to do), or "
-        "130 if the command was interrupted.",
+        "errors go to stderr. The exit code is 0 on success, 2 for wrong use or unusable data (the message says what "
+        "to do), 3 if --fail-on applies, and 130 if interrupted.",
         examples=(
             ("try it on bundled data", "priorshift demo"),
             ("estimate the share of positives in target.csv, where it is about 20% in the source",

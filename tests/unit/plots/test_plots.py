@@ -252,8 +252,8 @@ def test_the_mixture_ends_at_the_priors_that_it_names(witnessed):
         assert MixtureDisplay.from_estimate(replace(witnessed, negative_ratio=ratio)).target_prior == prior
     for heights in (display.source, display.target):
         assert heights.mean() == pytest.approx(1)  # a density on [0, 1]
-    for number in (display.source_prior, display.target_prior):
-        assert f"levels off at {number:.3f}" in display.description
+    for number, sample in ((display.source_prior, "source"), (display.target_prior, "target")):
+        assert f"{number:.3f} in the {sample}" in display.description
     assert f"in use is {witnessed.source_prior:.3g}." in display.description
 
 
