@@ -20,7 +20,7 @@ from priorshift.result_tables import text_to_html, to_plain
 _QUESTIONS = {
     "shift_test": "Is there a shift?",
     "label_shift_test": "Is it label shift?",
-    "identification": "Can the tables tell?",
+    "identification": "Do the tables determine it?",
     "sensitivity": "What would change it?",
     "planning": "What would narrow it?",
 }

@@ -151,7 +151,11 @@ class Identification(TextReport):
             )
         if not (self.given or self.contradicted):
             return text
-        end = ", which contradicts the given one." if self.contradicted else "; below that, the tables cannot tell."
+        end = (
+            ", which contradicts the given one."
+            if self.contradicted
+            else "; they cannot distinguish between smaller values."
+        )
         return f"{text} By the tables alone, the source prior is at most {self.largest_text}{end}"
 
 

@@ -1,8 +1,9 @@
 """Samples encoded as numbers, checks of their columns, and how each column was used.
 
 Label shift means that the target is a mixture of the source's two classes in other proportions. So it cannot have a
-value that the source lacks, and a column that numbers the rows belongs to no class. None of the checks changes an
-estimate, and each is silent where chance could explain what it finds.
+value that the source lacks, and a column that numbers the rows belongs to no class. A column in
+which both have no value in common is refused. The other checks warn, and do not change an estimate. Each is silent
+where chance could explain what it finds.
 """
 
 from __future__ import annotations
