@@ -235,7 +235,7 @@ def test_a_refuted_assumption_is_called_so(pages):
 def test_several_targets_have_a_table_and_a_part_each(results, pages):
     page = _words(pages["months"])
     assert "2 targets of one source: the shares of positives range from" in page and "they differ (p" in page
-    assert "1 of these numbers may be published, 0 with care, 1 may not." in page
+    assert "Of 2 numbers, 1 may be published and 1 must not be published." in page
     text = pages["months"].read_text()
     assert text.count('<details class="target">') == 2
     assert "Do they differ?" in page and "2024-01" in page and "2024-02" in page

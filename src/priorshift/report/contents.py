@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import isfinite, isnan
@@ -232,6 +233,20 @@ def _estimates_contents(estimates: PriorEstimates, numbers: Numbers) -> dict[str
     return common | {"pictures": Pictures(series=series), "parts": parts}
 
 
+def publishable(answers: Sequence[str]) -> str:
+    """Say how many numbers may be published, as in "Of 3 numbers, 1 may be published and 2 with care."."""
+    total = len(answers)
+    counts = {answer: answers.count(answer) for answer in ("yes", "with care", "no") if answer in answers}
+    if len(counts) == 1:
+        [answer] = counts
+        whole = {"yes": "All {} numbers may be published.", "with care": "All {} numbers may be published with care.",
+                 "no": "None of the {} numbers may be published."}  # fmt: skip
+        return whole[answer].format(total)
+    words = {"yes": "{} may be published", "with care": "{} with care", "no": "{} must not be published"}
+    parts = [words[answer].format(count) for answer, count in counts.items()]
+    return f"Of {total} numbers, {', '.join(parts[:-1])} and {parts[-1]}."
+
+
 def _diagnoses_contents(diagnoses: Diagnoses, numbers: Numbers) -> dict[str, Any]:
     """Return the template's variables for a page on the diagnoses of several targets, whose `numbers` are given."""
     first = max(diagnoses.values(), key=lambda d: len(d.drivers))  # the first with an estimate, and so with drivers
@@ -249,12 +264,17 @@ def _diagnoses_contents(diagnoses: Diagnoses, numbers: Numbers) -> dict[str, Any
     common = _provenance(first, several=True) | _compare(diagnoses.estimates)
     all_estimates = [diagnosis.estimate for diagnosis in diagnoses.values()]
     common |= _lowest_and_highest(all_estimates, numbers, "estimate")
-    counts = {answer: answers.count(answer) for answer in _ANSWERS}
     threshold = first.sensitivity.conclusion.threshold
     series = _draw(SeriesDisplay.from_estimates(diagnoses.estimates, threshold), "series")
     pictures = Pictures(series=series, drivers=draw_drivers(first, "d"))
     refused = [(target, diagnosis) for target, diagnosis in diagnoses.items() if diagnosis.verdict.answer == "no"]
-    return common | {"pictures": pictures, "parts": parts, "first": first, "counts": counts, "refused": refused}
+    return common | {
+        "pictures": pictures,
+        "parts": parts,
+        "first": first,
+        "publishable": publishable(answers),
+        "refused": refused,
+    }
 
 
 def _shown_in_full(answers: list[str]) -> set[int]:
