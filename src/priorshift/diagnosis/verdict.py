@@ -47,6 +47,7 @@ _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
 _CLEAR_SEPARATION, _MOST_NOISE, _MOST_OVERLAP, _ENOUGH_POSITIVES = 4.0, 0.2, 0.1, 200
 _SWAPPED = -5.0  # standard errors of a separation of the wrong sign
 _MOST_VARIANCE = 0.5  # share of the variance that comes from π, above which π should be found from elsewhere
+_VIOLATED = "A change in prevalence does not explain the target"  # starts the reason that label shift is in doubt
 Answer = Literal["yes", "with care", "no"]
 
 
@@ -57,6 +58,11 @@ class Verdict(TextReport):
     answer: Answer
     reasons: tuple[str, ...]  # sentences, the most serious first; none for "yes"
     note: str = ""  # what no test can detect, and how much of it would matter
+
+    @property
+    def doubts_label_shift(self) -> bool:
+        """Whether a test contradicts label shift, by its p-value adjusted for the number of targets."""
+        return any(reason.startswith(_VIOLATED) for reason in self.reasons)
 
     @property
     def text(self) -> str:
@@ -209,7 +215,7 @@ def _violated_label_shift(test: LabelShiftTest, sensitivity: Sensitivity, p_text
 
     A violation of size ‖e‖ moves R̂ at most by ‖e‖/‖μ_U − μ_P‖, and π̂′ by 1−π times that. `p_text` is its p-value.
     """
-    text = f"A change in prevalence does not explain the target ({p_text})"
+    text = f"{_VIOLATED} ({p_text})"
     if test.moved_columns:
         text += f": {_quote_names([column.name for column in test.moved_columns])} moved more than that"
     negatives = 1 - sensitivity.conclusion.source_prior
@@ -236,7 +242,7 @@ def next_steps(verdict: Verdict, parts: DiagnosisParts) -> tuple[str, ...]:
     drop_columns = [f"Before anything else: {reason}" for reason in verdict.reasons if "--drop" in reason][:1]
     steps = [
         *_what_to_publish(verdict, identification), *drop_columns, *_check_source(identification),
-        *_check_columns(parts.label_shift_test),
+        *_check_columns(parts.label_shift_test, verdict.doubts_label_shift),
     ]  # fmt: skip
     effective = identification.effective_positives
     if effective < FEW_POSITIVES:
@@ -279,9 +285,8 @@ def _check_source(identification: Identification) -> Iterator[str]:
         yield 'Check the scenario: if the unlabelled rows are those left after some were labelled, use "censoring".'
 
 
-def _check_columns(test: LabelShiftTest) -> Iterator[str]:
-    """Yield recommended checks of the columns and rows that contradict label shift."""
-    rejected = test.p_value <= DOUBTED
+def _check_columns(test: LabelShiftTest, rejected: bool) -> Iterator[str]:
+    """Yield recommended checks of the columns and rows that contradict label shift, if a test `rejected` it."""
     moved_columns = test.moved_columns if rejected else test.clearly_moved_columns
     moved = [column.name for column in moved_columns]
     if moved:
@@ -314,7 +319,7 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
     if "target" in estimate.details.get("audit", {}) or rows < LEAST:
         return
     action = "random rows of the target and pass them as an audit (audit=, --audit-column)"
-    if verdict.answer == "no" or parts.label_shift_test.p_value <= DOUBTED:
+    if verdict.answer == "no" or verdict.doubts_label_shift:
         interval = estimate.interval
         is_empty = interval is not None and interval.width > EMPTY_WIDTH
         known = np.isfinite(estimate.value) and parts.identification.level != "nothing" and not is_empty
