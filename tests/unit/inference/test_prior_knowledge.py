@@ -497,9 +497,9 @@ def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--source-prior", "a-b"], "'a-b' cannot be read; expected a number such as 0.2, or a range such as 0.1-0.2 (see"),
-        (["--source-prior", "0.1-"], "'0.1-' cannot be read; expected a number such as 0.2, or a range"),
-        (["--source-prior", "10%-a fifth"], "cannot be read; expected a number such as 0.2, or a range"),
+        (["--source-prior", "a-b"], "'a-b' cannot be read; expected a number such as 0.2, a range such as 0.1-0.2, or 0-0.2"),
+        (["--source-prior", "0.1-"], "'0.1-' cannot be read; expected a number such as 0.2, a range"),
+        (["--source-prior", "10%-a fifth"], "cannot be read; expected a number such as 0.2, a range"),
         (["--source-prior", "0.2-0.1"], "source_prior is (0.2, 0.1), but a range must be"),
         (["--source-prior", "10-20"], "source_prior is (10.0, 20.0), but a range must be"),
         (["--source-prior", "nan-0.2"], "source_prior is (nan, 0.2), but a range must be"),
