@@ -1,10 +1,11 @@
 """Measure intervals where positives are hard to distinguish from the population, given that an interval is shown.
 
-60 positives, 1000 unlabelled and 1000 target rows, the source prior known. "Synthetic" is normal in two columns; the
-limit of the separation, and that of a plain yes, were chosen on such populations. The real sets, on which nothing was
-chosen but the 200 positives of a plain yes (on other draws of Banknote), get normal noise in every standardised
-column: 2 or 5 standard deviations. An interval is shown where the status
-is not "no estimate"; "yes" is the verdict of `diagnose`, and is wrong where the interval misses.
+60 positives, 1000 unlabelled and 1000 target rows, the source prior known. "Synthetic" is normal in two columns; its
+classes are 2/noise standard deviations apart. The real sets get normal noise in every standardised column: 2 or 5
+standard deviations. The limit of the separation and those of a plain yes were chosen on populations such as
+"Synthetic". One of them, at least 200 positives for a plain yes, was chosen on other draws of "Synthetic" and of
+Banknote than those measured here. An interval is shown where the status is not "no estimate"; "yes" is the verdict of
+`diagnose`, and is wrong where the interval misses.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
     header = ("set", "noise", "shown", "coverage", "width", "yes, but wrong")
     return {
         "weak-separation": markdown_table(header, rows),
-        "weak-separation-covers": f"{covers} of {shown} intervals hold, and {verdicts}",
+        "weak-separation-covers": f"{covers} of {shown} intervals contain the true value, and {verdicts}",
     }
 
 

@@ -121,7 +121,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "CSV, TSV or Parquet files of one sample, or a folder of Parquet files; - is standard input"},
     # columns with a meaning
     "--id-column": {"metavar": "NAME", "help": "rows with the same id in both source tables are the same observation"},
-    "--identical-rows": {"action": "store_true", "help": "rows with the same values are the same observation"},
+    "--identical-rows": {"action": "store_true",
+        "help": "rows with the same values in both source tables are the same observation"},
     "--group-column": {"metavar": "NAME",
         "help": "rows that belong together, such as those of one patient, in all tables; may be --id-column too"},
     "--weight-column": {"metavar": "NAME",
@@ -145,8 +146,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--method": {"choices": METHODS, "default": "auto", "help": "estimator (default: auto, which is witness)"},
     "--kernel": {"choices": ("gaussian", "laplace", "energy"), "help": "kernel (--method tcpu; default: gaussian)"},
     "--bandwidth": {"metavar": "WIDTH", "type": bandwidth,
-        "help": "bandwidth of the kernel: a number; for --method tcpu also dimension (default), median or variance, "
-        "for km2-ls search (default)"},
+        "help": "bandwidth of the kernel: a number or a rule; rules of --method tcpu: dimension (default), median, "
+        "variance; of km2-ls: search (default)"},
     "--statistic": {"choices": ("unbiased", "plug-in"),
         "help": "form of the estimator; plug-in is the paper's (--method tcpu; default: unbiased)"},
     "--interval": {"choices": ("delta", "bootstrap", "paper-bound", "sharp-bound"),
@@ -155,13 +156,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "a share of positives that matters, such as one above which you would act; the result says how certain "
         "it is that the target prior lies above or below it (default: the source prior)"},
     "--cost-ratio": {"metavar": "NUMBER", "type": number,
-        "help": "cost of a missed positive in units of that of a false alarm (default: 1)"},
+        "help": "cost of a missed positive, where a false alarm costs 1 (default: 1)"},
     "--top": {"metavar": "N", "type": positive_integer,
         "help": "decide that the N rows with the highest probability are positive, for example as many as can be "
         "followed up"},
     "--precision": {"metavar": "SHARE", "type": number,
-        "help": "wanted share of positives among the rows decided positive"},
-    "--recall": {"metavar": "SHARE", "type": number, "help": "wanted share of all positives to decide positive"},
+        "help": "decide positive for as many rows as possible, of which this share is expected to be positive"},
+    "--recall": {"metavar": "SHARE", "type": number,
+        "help": "decide positive for as few rows as are expected to include this share of all positives"},
     "--classifier": {"choices": ("nnpu", "logistic"),
         "help": "nnpu (default if torch is installed), or logistic, which is linear and needs no torch"},
     "--like": {"metavar": "FILE",
@@ -185,7 +187,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--safe-csv": {"action": "store_true",
         "help": "put an apostrophe before cells that a spreadsheet would take for a formula"},
     "--epsilon": {"metavar": "NUMBER", "type": number, "help": "add noise for differential privacy (with --delta)"},
-    "--delta": {"metavar": "NUMBER", "type": number, "help": "a probability far below one over the number of rows"},
+    "--delta": {"metavar": "NUMBER", "type": number,
+        "help": "the δ of differential privacy; choose it far smaller than 1/(number of rows)"},
     "name": {"metavar": "NAME", "choices": SCHEMAS,
         "help": f"command: {', '.join(SCHEMAS)} (sketch always prints JSON)"},
     "shell": {"metavar": "SHELL", "choices": tuple(COMPLETIONS), "help": " or ".join(COMPLETIONS)},

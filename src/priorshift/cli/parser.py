@@ -154,8 +154,9 @@ COMMANDS = {
         "summarise a sample of any size in a small file, from which estimates are made without its rows",
         "Write a sketch of a sample: sums over its rows that fit in a small file. The memory needed does not grow with "
         "the number of rows. Sketch the unlabelled source sample first; then sketch each other sample with --like "
-        "FIRST_SKETCH. If the files are sketches, they are merged. A score model is fitted to the source and says how "
-        "much a row looks like a labelled positive; with --like SCORE_MODEL, the rows of a sample are counted by it.",
+        "FIRST_SKETCH. Sketches given as FILE are merged. With --positive and --unlabeled, the command fits a score "
+        "model instead, which says how much a row looks like a labelled positive. With --like SCORE_MODEL, it writes a "
+        "histogram of a sample's scores.",
         usage=("FILE [FILE ...] [--like FILE] -o FILE ...", "--positive FILE --unlabeled FILE -o FILE ..."),
         notes="If it was interrupted, run the same command again to continue.",
         examples=(

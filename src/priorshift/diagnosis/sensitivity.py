@@ -420,11 +420,18 @@ def _violation_lines(violation: Violation, conclusion: Conclusion) -> list[str]:
     lines = []
     compared = "the source prior" if conclusion.threshold is None else f"{conclusion.threshold:g}"
     side = "above" if conclusion.value < (conclusion.threshold or conclusion.source_prior) else "below"
-    for move, consequence in (
-        (violation.to_doubt, "This conclusion would become uncertain"),
-        (violation.to_turn, f"The estimate would be {side} {compared}"),
-        (violation.half_width, "The estimate would move by half the width of its interval"),
+    of_decisive = ""  # what the decisive move does
+    for move, consequence, of_move in (
+        (violation.to_doubt, "This conclusion would become uncertain", "make this conclusion uncertain"),
+        (violation.to_turn, f"The estimate would be {side} {compared}", f"move the estimate {side} {compared}"),
+        (
+            violation.half_width,
+            "The estimate would move by half the width of its interval",
+            "move the estimate by half the width of its interval",
+        ),
     ):
+        if move is not None and move is violation.decisive:
+            of_decisive = of_move
         ways = []
         if move is not None and np.isfinite(move.distance):
             share = move.distance / violation.class_distance
@@ -438,9 +445,7 @@ def _violation_lines(violation: Violation, conclusion: Conclusion) -> list[str]:
     if violation.columns and np.isfinite(violation.columns[0].deviations):
         first = violation.columns[0]
         deviations = format_short(first.deviations, 2, "+")
-        lines.append(
-            f"For the first of these, a shift of {first.column} alone by {deviations} standard deviations is enough."
-        )
+        lines.append(f"A shift of {first.column} alone by {deviations} standard deviations would {of_decisive}.")
     return lines
 
 

@@ -228,13 +228,17 @@ class MixtureDisplay(Display):
     def description(self) -> str:
         """Text alternative of the picture: the priors at which the mixtures of source and target level off."""
         text = (
-            "The horizontal axis is the share of labelled positives that look less positive than the row. Positives "
-            "are spread evenly along it; negatives gather on the left. The height of the flat part estimates the share "
-            f"of positives: {format_prior(self.source_prior)} in the source"
+            "Each row is placed by the share of labelled positives that have a lower score. Positives are spread "
+            "evenly from left to right; negatives gather on the left. On the right, where the curves are flat, are "
+            "positives and perhaps some negatives that look like them. So the height there estimates the largest "
+            f"possible share of positives: {format_prior(self.source_prior)} in the source"
         )
         if self.target_prior is not None and np.isfinite(self.target_prior):
             text += f" and {format_prior(self.target_prior)} in the target"
-        return f"{text}. These heights vary by chance and are not bounds. The source prior in use is {self.in_use:.3g}."
+        return (
+            f"{text}. The height varies by chance, so it is not a bound. The estimate of the target prior uses the "
+            f"source prior {self.in_use:.3g}."
+        )
 
     def draw(self, ax: Any) -> None:
         """Draw histograms of the p-values of source and target, the fitted mixtures, and their priors as lines.

@@ -100,7 +100,7 @@ class LabelShiftDisplay(Display):
     @property
     def caption(self) -> str:
         """What to look for: bars beyond the band of chance."""
-        band = " The light band is the size that chance alone stays within in 95% of cases, for all columns together."
+        band = " If only the share had changed, all columns together would stay inside the light bands in 95% of cases."
         return (
             f"Change of each column’s mean that a change of the share does not explain.{band if self.by_chance else ''}"
         )

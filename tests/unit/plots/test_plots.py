@@ -254,7 +254,7 @@ def test_the_mixture_ends_at_the_priors_that_it_names(witnessed):
         assert heights.mean() == pytest.approx(1)  # a density on [0, 1]
     for number, sample in ((display.source_prior, "source"), (display.target_prior, "target")):
         assert f"{number:.3f} in the {sample}" in display.description
-    assert f"in use is {witnessed.source_prior:.3g}." in display.description
+    assert f"uses the source prior {witnessed.source_prior:.3g}." in display.description
 
 
 def test_an_estimate_that_tells_nothing_is_drawn_without_what_it_would_explain():
@@ -353,7 +353,7 @@ def test_bars_of_drift_have_a_band_of_chance():
     display = LabelShiftDisplay(("a", "b"), (0.3, -0.1), (True, False), 0.01, (0.2, 0.15)).plot()
     [band] = [one for one in display.ax_.collections if one.get_label() == "95% by chance"]
     assert [one[:, 0].tolist() for one in band.get_segments()] == [[-0.2, 0.2], [-0.15, 0.15]]
-    assert "chance alone" in display.caption and "0.3" not in display.caption
+    assert "light band" in display.caption and "0.3" not in display.caption
 
 
 def test_the_axis_of_source_priors_shows_the_plausible_ones():
