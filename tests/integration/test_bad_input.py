@@ -310,7 +310,7 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
             "bandwidth is 'wide'",
         ),
         (["--confidence", "2"], "confidence is 2.0"),
-        (["--confidence", "high"], "argument --confidence: invalid number value: 'high'"),
+        (["--confidence", "high"], "argument --confidence: 'high' cannot be read; expected a number"),
         (["--id-column", "a", "--identical-rows"], "not allowed with argument --id-column"),
         (["--scenario", "censoring", "--identical-rows"], "under --scenario censoring the shared rows are known"),
         (["--id-column", "id"], "has no column 'id'; its columns are 'a', 'b', 'c'"),

@@ -385,8 +385,8 @@ def test_a_series_is_drawn_in_the_order_of_time(source, targets):
     assert [label.get_text() for label in ax.get_xticklabels()] == sorted(months)
     words = ps.estimate_priors(*source, targets, source_prior=0.3, method="tcpu")
     drawn = ps.plots.series(words, plt.figure().subplots())
-    assert [label.get_text() for label in drawn.get_xticklabels()] == list(targets)
-    assert len(drawn.collections) == 2  # intervals and band
+    assert [label.get_text() for label in drawn.get_yticklabels()] == list(targets)  # names, not dates
+    assert len(drawn.collections) == 3  # intervals, band and source prior
     plt.close("all")
 
 

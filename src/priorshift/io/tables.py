@@ -217,6 +217,8 @@ def match_columns(tables: Sequence[Table]) -> list[Table]:
     differences = [_difference(table, named) for table in tables if table.columns]
     if any(differences):
         received = "; ".join(filter(None, differences))
+        if not len(named):  # the columns of a fit
+            raise InputError(f"{received}, compared with {named.name}; pass the columns that it has.")
         raise InputError(
             f"Compared with {named.name}, {received}. Pass the same columns, or say what the others are: not features "
             "(drop=[…], --drop), weights, groups, audited classes or ids (--weight-column, --group-column, "
