@@ -115,8 +115,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--encoder": {"choices": ("auto", "none"), "default": "auto",
         "help": "auto (default) encodes categories, dates and missing cells as numbers; none accepts numbers only"},
     "--stream": {"action": argparse.BooleanOptionalAction,
-        "help": "--stream reads all files in chunks, --no-stream none (default: in chunks if one is too large for "
-        "memory)"},
+        "help": "read all files in chunks, or all of them whole (default: in chunks if one is too large for memory)"},
     "files": {"metavar": "FILE", "nargs": "*",
         "help": "CSV, TSV or Parquet files of one sample, or a folder of Parquet files; - is standard input"},
     # columns with a meaning
@@ -124,7 +123,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--identical-rows": {"action": "store_true",
         "help": "rows with the same values in both source tables are the same observation"},
     "--group-column": {"metavar": "NAME",
-        "help": "rows that belong together, such as those of one patient, in all tables; may be --id-column too"},
+        "help": "column of all tables whose value is the same in rows that belong together, such as those of one "
+        "patient; may be the same column as --id-column"},
     "--weight-column": {"metavar": "NAME",
         "help": "sample weights, in the tables that have them (--method witness or tcpu)"},
     "--audit-column": {"metavar": "NAME",
@@ -179,8 +179,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--plot": {"metavar": "FILE", "help": "write a figure of the estimate (.png, .svg or .pdf)"},
     "--output": {"metavar": "FILE", "help": "write the table of several targets or strata (.csv or .xlsx)"},
     "--fail-on": {"choices": ("no", "care"),
-        "help": "no: exit with code 3 if a verdict is no; care: also if one is with care (default: the exit code does "
-        "not depend on the verdict)"},
+        "help": "exit with code 3 if a verdict is \"no\" (--fail-on no), or if it is \"no\" or \"with care\" (--fail-on"
+        " care); by default the exit code does not depend on the verdict"},
     "--title": {"metavar": "TEXT", "help": "heading of the report"},
     "--report": {"metavar": "FILE", "help": "report to write (default: demo.html, or none with --json)"},
     "--no-report": {"action": "store_true", "help": "do not write a report"},

@@ -75,8 +75,8 @@ COMMANDS = {
         ),
         options={TABLES: f"{_READ} --by|--stratify --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
                  METHOD: f"{_METHOD} {_COMMON}", OUTPUT: "--json --plot --output --fail-on"},
-        changes={"--fail-on": {"help": "no: exit with code 3 if there is no estimate; care: also if one rests on few "
-                                       "positives (default: the exit code does not depend on the result)"}},
+        changes={"--fail-on": {"help": "exit with code 3 if there is no estimate (--fail-on no), or also if it rests "
+                               "on few positives (--fail-on care); by default the exit code does not depend on it"}},
     ),
     "diagnose": Command(
         "estimate:run_diagnose",

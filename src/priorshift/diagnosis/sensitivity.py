@@ -435,13 +435,12 @@ def _violation_lines(violation: Violation, conclusion: Conclusion) -> list[str]:
         ways = []
         if move is not None and np.isfinite(move.distance):
             share = move.distance / violation.class_distance
-            ways.append(
-                f"drifted by {share:.1%} of the distance between the classes (kernel distance {move.distance:.2g})"
-            )
+            moved = f"{share:.1%} of the distance between the classes (a kernel distance of {move.distance:.2g})"
+            ways.append(f"the distribution of rows moved by {moved}")
         if move is not None and np.isfinite(move.shift):
-            ways.append(f"were shifted by {move.shift:.2g} standard deviations")
+            ways.append(f"the rows were shifted by {move.shift:.2g} standard deviations in the worst direction")
         if ways:
-            lines.append(f"{consequence} if the target's rows {' or '.join(ways)}.")
+            lines.append(f"{consequence} if, in the target, {', or if '.join(ways[::-1])}.")
     if violation.columns and np.isfinite(violation.columns[0].deviations):
         first = violation.columns[0]
         deviations = format_short(first.deviations, 2, "+")
