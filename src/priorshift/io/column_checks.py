@@ -242,6 +242,8 @@ def _contradiction(tables: Sequence[Table], k: int, samples: Sequence[Floats], k
 
     U, P, T = samples
     source = np.concatenate([U, P])
+    if source.min() == source.max():  # a constant column is not used, with a warning
+        return ""
     source_range = f"{show(source.min())} to {show(source.max())}"
     is_outside = (source.min() > T) | (source.max() < T)
     if T.min() > source.max() or T.max() < source.min():
@@ -320,7 +322,8 @@ def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
         level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
         rows = in_target[level]
         is_all_new = column.kind == "category" and in_target.total() == len(T) and not in_target.keys() & in_positive
-        if is_all_new and len(T) >= _MIN_ROWS:
+        is_constant = len(column.levels.frequent) + column.levels.rare_count == 1  # not used, with a warning
+        if is_all_new and len(T) >= _MIN_ROWS and not is_constant:
             raise InputError(
                 f"no value that {T.name} has in {T.column(k)}, such as {level}, occurs in the source, so the target "
                 f"cannot be a mixture of the source's classes; {_leave_out(T, k)}."

@@ -114,6 +114,17 @@ def test_ranges_without_a_common_value_and_a_constant_are_told():
     assert not said(P, U, T.assign(rare=False))  # which a target of negatives may be
 
 
+def test_a_column_that_is_constant_in_the_source_is_left_out_and_not_refused():
+    P, U, T = three(np.random.default_rng(5))
+    for old, new in ((2019, 2020), ("old", "new")):
+        period = [P.assign(period=old), U.assign(period=old), T.assign(period=new)]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            estimate = ps.estimate_prior(*period, source_prior=0.3, random_state=0)
+        assert any("period" in str(warning.message) for warning in caught)
+        assert estimate.value == ps.estimate_prior(P, U, T, source_prior=0.3, random_state=0).value
+
+
 def test_a_category_that_is_constant_in_the_target_alone_is_told():
     P, U, T = three(np.random.default_rng(11))
     (told,) = said(P, U, T.assign(region="b"))
