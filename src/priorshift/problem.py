@@ -28,7 +28,7 @@ from priorshift.io.sample_size import RowMass
 from priorshift.io.scaling import Rows, Scaling
 from priorshift.io.source_encoder import SourceEncoder
 from priorshift.io.tables import Table, check_numbers, match_columns
-from priorshift.warning_records import WarningRecord, warn
+from priorshift.warning_records import FormatNotice, WarningRecord, warn
 
 Kind = Literal["rows", "chunks", "counts", "moments"]
 
@@ -407,6 +407,8 @@ class SourceReference:
         """Keep a source with its rows as numbers, and the library's warnings during its fit."""
         warnings = []
         for category, message in records:
+            if issubclass(category, FormatNotice):  # no reason to doubt an estimate
+                continue
             names = [base.__name__ for base in category.__mro__ if base.__module__ == errors.__name__]
             warnings.append((names[0], message))
         return cls(replace(source, table=replace(source.table, native=None)), tuple(warnings))

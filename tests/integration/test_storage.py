@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import priorshift as ps
 from priorshift import storage
 from priorshift.base import PUEstimator
-from priorshift.errors import StoredVersionWarning
+from priorshift.errors import InputError, StoredVersionWarning
 from priorshift.problem import Source
 
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")  # few rows, quick settings
@@ -306,3 +306,16 @@ def test_a_diagnosis_without_the_rows_of_the_source_is_refused():
             ps.diagnose(target=TARGET, method=kept, **options)
     with pytest.raises(ps.errors.InputError, match="positive is None"):
         ps.diagnose(target=TARGET)
+
+
+def test_a_notice_of_a_format_is_no_doubt_of_a_stored_fit_and_options_of_reading_are_refused():
+    s = ps.simulate.gaussian(0.2, 0.6, n_source=800, n_target=400, shared=False, random_state=0)
+    frame = pd.DataFrame(s.X, columns=[f"x{k}" for k in range(s.X.shape[1])])
+    with pytest.warns(ps.errors.ColumnWarning, match="row names"):
+        fitted = ps.WitnessShift(0.2, keep_rows=True, random_state=0).fit(frame.reset_index(names="Unnamed: 0"), s.y)
+    target = pd.DataFrame(s.target, columns=frame.columns)
+    found = ps.diagnose(target=target, method=fitted)
+    assert not any("row names" in reason for reason in found.verdict.reasons)
+    for option in ({"missing": [-9]}, {"columns": {"x0": "category"}}, {"sheet": "a"}):
+        with pytest.raises(InputError, match="together with a fitted estimator"):
+            ps.diagnose(target=target, method=fitted, **option)

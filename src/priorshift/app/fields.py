@@ -80,7 +80,7 @@ def read_count(field: str, value: Any) -> int:
     """Return the whole number in a field."""
     name, least = _COUNTS[field]
     count = _number(value)
-    largest = _LARGEST_SEED if field == "seed" else float("inf")
+    largest = _LARGEST_SEED if field == "seed" else 2**53
     if count is None or not least <= count <= largest or not float(count).is_integer():
         until = f"to {_LARGEST_SEED:,}" if field == "seed" else "on"
         raise FieldError(field, f"the {name} must be a whole number from {least} {until}.")
@@ -128,7 +128,7 @@ def _show_typed(text: str, share: float | tuple[float, float]) -> str:
     shown, largest = show_share(share), max(share) if isinstance(share, tuple) else share
     if "%" in text or largest >= 0.01:
         return shown
-    base = max(1000, 10 ** ceil(-log10(largest)))
+    base = max(1000, 10 ** min(ceil(-log10(largest)), 15))
     return (
         f"{shown}, about {base * largest:.0f} in {base:,}. For {1e4 * largest:.10g} in 100 write {1e4 * largest:.10g}."
     )

@@ -106,6 +106,7 @@ def diagnose(
     if positive is None and unlabeled is None and isinstance(method, WitnessShift):
         settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence, "shared": shared}
         settings |= {"random_state": random_state, "standardize": standardize, "drop": drop or None}
+        settings |= {"missing": missing or None, "columns": columns, "sheet": sheet}
         _check_options_of_fit(settings, encoder)
         return _diagnose_by_fit(method, target, threshold, {"audit": audit, "weights": weights, "groups": groups})
     estimator = _make_estimator(

@@ -78,7 +78,7 @@ def as_date(text: str, order: str = "year-first") -> np.datetime64 | None:
     `order` is one of DATE_ORDERS. "year-first" reads ISO 8601, converted to UTC if it has a time zone, and 2020/06/15;
     the others read 15.06.2020, 15/06/2020 and 15-06-2020, or 06/15/2020.
     """
-    with suppress(ValueError):  # such as the 31st of June
+    with suppress(ValueError, OverflowError):  # such as the 31st of June, or a time after the year 9999
         if order == "year-first":
             if _ISO.match(text):
                 return _as_datetime64(datetime.fromisoformat(text))

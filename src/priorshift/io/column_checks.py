@@ -23,7 +23,7 @@ from sklearn.base import clone
 from priorshift.arrays import Floats, Mask
 from priorshift.errors import ColumnWarning, InconsistentInputWarning, InputError
 from priorshift.formatting import drop_hint, shell_option
-from priorshift.io.cells import is_missing, is_missing_value
+from priorshift.io.cells import as_text, is_missing, is_missing_value
 from priorshift.io.encoding import TableEncoder
 from priorshift.io.observations import row_codes
 from priorshift.io.readers import read_numeric_table
@@ -38,9 +38,11 @@ _MIN_VALUES = 10  # distinct values that a measurement has at least
 _SPREAD_ROWS = 20_000  # rows that a standard deviation is computed from
 _MAX_P_VALUE = 1e-4  # p-value below which chance is ruled out
 _MOST = 0.5  # share of a sample
+_ROUNDING = 1e-6  # relative difference of one number in single and in double precision
 _NEARLY_ALL = 0.95  # share of a sample
 _MIN_PRIOR = 0.02  # smallest source prior that the checks assume
 _MIN_ROWS = 10  # rows that a sample needs to be checked
+_DENSE = 1.1  # range of ids that are given out one by one, in units of their number
 _MIN_IDS = 200  # different numbers from which on a column with repeated numbers may be called an id
 _MIN_OUTSIDE = 0.05  # share of a target's dates outside of the source's range below which there is no warning
 # "id" as a word of its own or at the end in capitals (patientID), and other words for identifiers
@@ -165,14 +167,14 @@ def warn_of_far_values(table: Table) -> None:
                 suspects.setdefault(float(value), []).append((k, rows, distance))
     for value, found in suspects.items():  # one warning for all bands of a raster
         k, rows, distance = found[0]
-        where = table.column(k)
+        where, shown = table.column(k), as_text(value)
         if len(found) > 1:
             where = f"{len(found)} columns ({list_names([table.column_name(k) for k, _, _ in found])})"
         shown_rows = "1 row" if rows == 1 else f"{rows} rows"
         warn(
-            f"In {table.name}, {where} {'hold' if len(found) > 1 else 'holds'} {value:.10g} in {shown_rows}, "
+            f"In {table.name}, {where} {'hold' if len(found) > 1 else 'holds'} {shown} in {shown_rows}, "
             f"{distance:.0f} standard deviations from the rest. If it is a code for a missing value, pass "
-            f"missing=[{value:.10g}] ({shell_option('--missing', f'{value:.10g}')}).",
+            f"missing=[{shown}] ({shell_option('--missing', shown)}).",
             FarValueWarning,
         )
 
@@ -246,7 +248,8 @@ def _contradiction(tables: Sequence[Table], k: int, samples: Sequence[Floats], k
         return ""
     source_range = f"{show(source.min())} to {show(source.max())}"
     is_outside = (source.min() > T) | (source.max() < T)
-    if T.min() > source.max() or T.max() < source.min():
+    gap = max(T.min() - source.max(), source.min() - T.max())
+    if gap > _ROUNDING * max(abs(T.min()), abs(T.max())):
         raise InputError(
             f"{tables[0].column(k)} runs from {show(T.min())} to {show(T.max())} in {tables[2].name} and from "
             f"{source_range} in the source, without a value in common, so the target cannot be a mixture of the "
@@ -274,12 +277,12 @@ def numbers_persons(column: str, samples: Sequence[Floats]) -> bool:
     `samples` are its values in each sample, the unlabelled rows first. An id has whole numbers, most of them different,
     and a name such as "patient_id", or numbers that fill their range, as numbers that are given out one by one do.
     """
-    U = samples[0]
-    distinct = len(np.unique(U))
-    if distinct < max(_MIN_IDS, _MOST * len(U)) or any((values % 1 != 0).any() for values in samples):
+    values = np.concatenate(samples)
+    distinct = len(np.unique(values))
+    if distinct < max(_MIN_IDS, _MOST * len(values)) or (values % 1 != 0).any():
         return False
-    fills_range = np.ptp(U) < 4 * distinct and abs(float(np.mean(U) - (U.min() + U.max()) / 2)) < 0.05 * np.ptp(U)
-    return bool(fills_range or _ID_NAME.search(column))
+    # Draws from a range of r whole numbers that fill nine tenths of it are so many that less than half of them differ.
+    return bool(np.ptp(values) < _DENSE * distinct or _ID_NAME.search(column))
 
 
 def _leave_out(table: Table, k: int) -> str:
@@ -322,6 +325,7 @@ def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
         level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
         rows = in_target[level]
         is_all_new = column.kind == "category" and in_target.total() == len(T) and not in_target.keys() & in_positive
+        is_all_new = is_all_new and "no value" not in in_target
         is_constant = len(column.levels.frequent) + column.levels.rare_count == 1  # not used, with a warning
         if is_all_new and len(T) >= _MIN_ROWS and not is_constant:
             raise InputError(

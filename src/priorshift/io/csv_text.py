@@ -175,7 +175,7 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
     start = file.tell()
     first_row = next(csv.reader(iter(file.readline, ""), delimiter=separator, skipinitialspace=True), [])
     file.seek(start)
-    if len(first_row) == len(cells) + 1:
+    if len(first_row) == len(cells) + 1 and first_row[-1].strip():  # not a separator at the end of every row
         cells = ["", *cells]  # R's write.table writes no name above the row names
     check_columns(name, cells, selection.extra)
     wanted = [k for k, cell in enumerate(cells) if cell not in selection.drop and not is_row_names(k, cell)]
@@ -345,7 +345,7 @@ def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
     texts = {k: [cell.strip() for cell in column] for k, column in cells.items()}
     texts = _with_points(texts, values, feature_cells, layout.decimal_mark)
     if values is None:
-        numbers = _convert_cells(feature_cells, lines, layout)
+        numbers = convert_cells(feature_cells, lines, layout)
     else:
         numbers = dict(zip(features, values.T, strict=True))
     return [texts[k] if k in texts else numbers[k] for k in wanted]
@@ -429,7 +429,7 @@ def _is_blank(row: list[str]) -> bool:
     return not row or (len(row) == 1 and not row[0].strip())
 
 
-def _convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLayout) -> dict[int, Column]:
+def convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLayout) -> dict[int, Column]:
     """Convert feature columns of cells to numbers or text; refuse ambiguous numbers. Empties `cells` to save memory.
 
     `lines` are the line numbers of the rows, for messages.

@@ -48,8 +48,13 @@ class CellRules:
         if cells.dtype == object:
             words = {value.lower() for value in self.missing}
             return np.array([cell is not None and cell.lower() in words for cell in cells], dtype=bool)
-        numbers = [number for value in self.missing if (number := as_number(value)) is not None]
-        return np.isin(cells, numbers) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
+        found = np.zeros(len(cells), dtype=bool)
+        if cells.dtype.kind == "f":
+            for value in self.missing:
+                number = as_number(value)
+                if number is not None:  # a column in single precision holds a rounded number
+                    found |= (cells == number) | (cells == np.float64(np.float32(number)))
+        return found
 
 
 NO_RULES = CellRules()

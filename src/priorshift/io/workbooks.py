@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.cells import Cells, as_text, cells_of_values, is_missing_value, object_cells
-from priorshift.io.csv_text import ColumnReading, read_as_text
+from priorshift.io.csv_text import CsvLayout, convert_cells
 from priorshift.io.tables import ColumnSelection, Table, check_columns, empty_table_error
 from priorshift.result_tables import csv_line, to_plain
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
-_DIMENSION = re.compile(rb'<dimension ref="[A-Z]+\d+:[A-Z]+(\d+)"')
-_HEAD = 4096  # bytes at the start of a sheet, which state its dimension
-# What Excel shows in place of a value that it cannot compute.
+_BLOCK = 1 << 20  # bytes of a sheet that are searched at a time
+_OVERLAP = 1 << 12  # bytes of the previous block that are searched again: a cell may lie on the border
+# a cell with a formula and without the value that Excel stores with it
+_UNCOMPUTED = re.compile(rb"<f[^>]*(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
+_MOST_ROWS = 1_048_576  # of a sheet in Excel
+# what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
+_DAMAGE = (BadZipFile, KeyError, ValueError, OSError, SyntaxError, ParseError, TypeError, AttributeError, IndexError)
+
+
+@dataclass(frozen=True)
+class SheetRows:
+    """The rows of a sheet that are not empty, all of the same width, and their numbers in the sheet."""
+
+    title: str
+    rows: list[list[Any]]
+    numbers: array[int]
 
 
 def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
     """Read a sheet of a workbook as a table; its first row that is not empty has the names of the columns."""
-    with _open_sheet(path, name, selection.sheet) as (sheet, sheet_name):
-        rows = [row for row in sheet.iter_rows(values_only=True) if not all(map(_is_empty, row))]
-    if not rows:
-        raise InputError(f"{name} has no cells in sheet {sheet_name!r}; name another sheet, or fill it.")
-    header, *rows = rows
+    sheet = _read_rows(path, name, selection.sheet)
+    header, *rows = sheet.rows
     # formatting may extend a sheet by columns without any cell
-    used = [k for k in range(len(header)) if not all(_is_empty(row[k]) for row in (header, *rows))]
+    used = [k for k in range(len(header)) if not all(_is_empty(row[k]) for row in sheet.rows)]
     columns = ["" if _is_empty(header[k]) else as_text(header[k]) for k in used]
     check_columns(name, columns, selection.extra)
     values = {column: [_value(row[k]) for row in rows] for column, k in zip(columns, used, strict=True)}
@@ -41,35 +54,70 @@ def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
         raise empty_table_error(name, (len(rows), len(features)))
     return Table.from_cells(
         name,
-        [_feature(values[column], column, name, selection) for column in features],
+        _read_features({column: values[column] for column in features}, name, selection, sheet.numbers[1:]),
         tuple(features),
         extra={column: _extra_column(values[column], f"column {column!r} of {name}") for column in extra},
         dropped=tuple(dropped),
     )
 
 
+def _read_rows(path: Path, name: str, sheet_name: str | None) -> SheetRows:
+    """Read the rows of a sheet that are not empty; refuse a sheet without any, or with formulas that have no value."""
+    with _open_sheet(path, name, sheet_name) as (sheet, title):
+        found, numbers = [], array("q")
+        for number, row in enumerate(_iter_rows(sheet), 1):
+            if number > _MOST_ROWS:
+                raise InputError(
+                    f"{name} has more than {_MOST_ROWS:,} rows, which Excel does not allow; save it again."
+                )
+            if not all(map(_is_empty, row)):
+                found.append(row)
+                numbers.append(number)
+        part = getattr(sheet, "_worksheet_path", None)
+    if not found:
+        raise InputError(f"{name} has no cells in sheet {title!r}; name another sheet, or fill it.")
+    width = max(map(len, found))
+    if part is not None and _has_uncomputed(path, part):
+        raise InputError(
+            f"{name} has formulas without values in sheet {title!r}; open it in Excel or LibreOffice and save it."
+        )
+    return SheetRows(title, [[*row, *[None] * (width - len(row))] for row in found], numbers)
+
+
+def _iter_rows(sheet: Any) -> Iterator[Sequence[Any]]:
+    """Yield all rows of a sheet, whatever the file states about their number and width."""
+    sheet.reset_dimensions()
+    yield from sheet.iter_rows(values_only=True)
+
+
 @contextmanager
 def _open_sheet(path: Path, name: str, sheet_name: str | None) -> Iterator[tuple[Any, str]]:
-    """Open a sheet of a workbook, by default its only one that has cells; yield it and its name."""
+    """Open a sheet of a workbook, by default its only one that has cells; yield it and its name.
+
+    Any error of the file, also while its rows are read, is an InputError.
+    """
     openpyxl = _openpyxl(name)
+    book = None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (BadZipFile, KeyError, ValueError, OSError, SyntaxError):
-        raise _damaged(name) from None
-    try:
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         if sheet_name is None:
             filled = [title for title, sheet in sheets.items() if _has_cells(sheet)] or list(sheets)
-            if len(filled) > 1:
-                names = ", ".join(map(repr, filled))
+            if len(filled) != 1:
+                names = ", ".join(map(repr, filled)) or "none with cells"
                 raise InputError(f"{name} has the sheets {names}; name one (sheet=…, --sheet NAME or ROLE=NAME).")
             sheet_name = filled[0]
         if sheet_name not in sheets:
             names = ", ".join(map(repr, sheets))
             raise InputError(f"{name} has no sheet {sheet_name!r}; its sheets are {names}.")
         yield sheets[sheet_name], sheet_name
+    except InputError:
+        raise
+    except _DAMAGE:
+        raise _damaged(name) from None
     finally:
-        book.close()
+        if book is not None:
+            book.close()
 
 
 def _openpyxl(name: str) -> Any:
@@ -83,9 +131,25 @@ def _openpyxl(name: str) -> Any:
     return openpyxl
 
 
+def _damaged(name: str) -> InputError:
+    """Return the error for a file that cannot be read as a workbook."""
+    return InputError(f"{name} is damaged, or is not an Excel workbook (.xlsx); save it again.")
+
+
 def _has_cells(sheet: Any) -> bool:
     """Return whether any cell of a sheet has a value."""
-    return any(not _is_empty(value) for row in sheet.iter_rows(values_only=True) for value in row)
+    return any(not _is_empty(value) for row in _iter_rows(sheet) for value in row)
+
+
+def _has_uncomputed(path: Path, part: str) -> bool:
+    """Return whether a sheet, by its name in the archive, has a formula without a stored value."""
+    with ZipFile(path) as archive, archive.open(part.lstrip("/")) as file:
+        rest = b""
+        while block := file.read(_BLOCK):
+            if _UNCOMPUTED.search(rest + block):
+                return True
+            rest = block[-_OVERLAP:]
+    return False
 
 
 def _is_empty(value: Any) -> bool:
@@ -98,16 +162,38 @@ def _value(value: Any) -> Any:
     return None if isinstance(value, str) and value.strip() in _ERRORS else value
 
 
-def _feature(values: Sequence[Any], column: str, name: str, selection: ColumnSelection) -> Cells:
-    """Return a feature as numbers, dates or text; a column with text is read as in a CSV file."""
-    if not any(isinstance(value, str) for value in values):
-        return cells_of_values(values, f"column {column!r} of {name}")
-    texts = ["" if value is None else as_text(value) for value in values]
-    missing = {value.lower() for value in selection.rules.missing}
-    if selection.rules.kinds.get(column) == "category":
-        return object_cells(read_as_text(texts, missing))
-    read = ColumnReading.from_cells(texts, missing).column
-    return object_cells(read) if isinstance(read, list) else read
+def _read_features(
+    values: Mapping[str, Sequence[Any]], name: str, selection: ColumnSelection, numbers: array[int]
+) -> list[Cells]:
+    """Return features as numbers, dates or text; columns that contain text are read and checked as in a CSV file.
+
+    `numbers` are those of the rows, for messages.
+    """
+    columns = list(values)
+    texts = {
+        k: ["" if value is None else as_text(value) for value in values[column]]
+        for k, column in enumerate(columns)
+        if any(isinstance(value, str) for value in values[column])
+    }
+    kinds = selection.rules.kinds
+    layout = CsvLayout(
+        name,
+        separator="",
+        width=len(columns),
+        wanted=list(texts),
+        header=columns,
+        categories=frozenset(k for k in texts if kinds.get(columns[k]) == "category"),
+        missing=frozenset(value.lower() for value in selection.rules.missing),
+    )
+    read = convert_cells(texts, numbers, layout)
+    cells: list[Cells] = []
+    for k, column in enumerate(columns):
+        if k not in read:
+            cells.append(cells_of_values(values[column], f"column {column!r} of {name}"))
+        else:
+            converted = read[k]
+            cells.append(object_cells(converted) if isinstance(converted, list) else converted)
+    return cells
 
 
 def _extra_column(values: Sequence[Any], where: str) -> Cells:
@@ -123,50 +209,49 @@ def add_workbook_columns(
     path: Path, output: Path, columns: Mapping[str, Sequence[Any]], sheet_name: str | None
 ) -> None:
     """Write a workbook with one sheet: the values of the sheet of `path`, without formats, and further columns."""
-    rows, title = _rows_of_sheet(path, sheet_name)
+    sheet = _read_rows(path, str(path), sheet_name)
     added = [tuple(columns), *zip(*columns.values(), strict=True)]
-    write_workbook(output, [[*row, *more] for row, more in zip(rows, added, strict=True)], title)
+    write_workbook(output, ([*row, *more] for row, more in zip(sheet.rows, added, strict=True)), sheet.title)
 
 
 def write_sheet_as_text(path: Path, text: Path, sheet_name: str | None) -> Path:
     """Write the values of a sheet as CSV to `text`, and return `text`."""
-    rows, _ = _rows_of_sheet(path, sheet_name)
+    rows = _read_rows(path, str(path), sheet_name).rows
     lines = [csv_line(["" if _is_empty(value) else as_text(value) for value in row]) for row in rows]
     text.write_text("".join(lines), encoding="utf-8", newline="")
     return text
 
 
-def _rows_of_sheet(path: Path, sheet_name: str | None) -> tuple[list[tuple[Any, ...]], str]:
-    """Return the rows of a sheet that are not empty, and its name."""
-    with _open_sheet(path, str(path), sheet_name) as (sheet, title):
-        return [row for row in sheet.iter_rows(values_only=True) if not all(map(_is_empty, row))], title
+def write_workbook(output: Path, rows: Iterable[Sequence[Any]], title: str = "Sheet") -> None:
+    """Write rows, the first of which is the header, as a workbook with one sheet; None and NaN are empty cells."""
+    openpyxl = _openpyxl(str(output))
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet(title)
+    for row in rows:
+        cells = [openpyxl.cell.WriteOnlyCell(sheet, None if is_missing_value(v) else to_plain(v)) for v in row]
+        for cell in cells:
+            if cell.data_type == "f":
+                cell.data_type = "s"  # a text such as =1+1 stays a text, which nothing computes
+        sheet.append(cells)
+    book.save(output)
 
 
 def workbook_size(path: Path, name: str) -> tuple[int, int]:
-    """Return the bytes of a workbook's files when decompressed, and the rows of its largest sheet as it states them."""
+    """Return the bytes of a workbook's files when decompressed, and the number of rows in the largest of its sheets."""
     try:
         with ZipFile(path) as archive:
             n_bytes = sum(entry.file_size for entry in archive.infolist())
-            heads = [archive.open(sheet).read(_HEAD) for sheet in archive.namelist() if _SHEET.fullmatch(sheet)]
+            rows = [_count_rows(archive, sheet) for sheet in archive.namelist() if _SHEET.fullmatch(sheet)]
     except (BadZipFile, OSError, ValueError, NotImplementedError):
         raise _damaged(name) from None
-    rows = [int(match[1]) for head in heads if (match := _DIMENSION.search(head))]
     return n_bytes, max(rows, default=0)
 
 
-def _damaged(name: str) -> InputError:
-    """Return the error for a file that cannot be read as a workbook."""
-    return InputError(f"{name} is damaged, or is not an Excel workbook (.xlsx); save it again.")
-
-
-def write_workbook(output: Path, rows: Iterable[Sequence[Any]], title: str = "Sheet") -> None:
-    """Write rows, the first of which is the header, as a workbook with one sheet; None and NaN are empty cells."""
-    book = _openpyxl(str(output)).Workbook()
-    sheet = book.active
-    sheet.title = title
-    for row in rows:
-        sheet.append([None if is_missing_value(value) else to_plain(value) for value in row])
-        for cell in sheet[sheet.max_row]:
-            if cell.data_type == "f":
-                cell.data_type = "s"  # a text such as =1+1 stays a text, which nothing computes
-    book.save(output)
+def _count_rows(archive: ZipFile, sheet: str) -> int:
+    """Count the rows that a sheet of an archive stores."""
+    rows, rest = 0, b""
+    with archive.open(sheet) as file:
+        while block := file.read(_BLOCK):
+            rows += (rest + block).count(b"<row")
+            rest = block[-3:]  # shorter than what is counted, so nothing is counted twice
+    return rows

@@ -1,7 +1,10 @@
 """Files and tables as people have them: from Excel and R, with their dates, codes, row names and missing values."""
 
 import json
+import re
+import time
 import warnings
+import zipfile
 from datetime import date, datetime
 
 import duckdb
@@ -15,8 +18,10 @@ import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.cells import as_date, find_date_orders, object_cells
+from priorshift.io.column_checks import numbers_persons
 from priorshift.io.readers import read_table
 from priorshift.io.tables import CellRules, ColumnSelection
+from priorshift.io.workbooks import add_workbook_columns, write_workbook
 
 
 def tables(n=400, prior=0.6, seed=0):
@@ -191,7 +196,9 @@ def test_a_target_with_another_order_than_the_source_is_refused():
 def test_a_forgotten_id_of_persons_is_reported(name, is_reported):
     rng = np.random.default_rng(3)
     frames = tables(n=2814)
-    persons = [rng.choice(2318 * 2, len(frame)) + 1000 for frame in frames]  # most occur once or twice
+    sizes = [len(frame) for frame in frames]
+    ids = rng.permutation(np.concatenate([np.arange(5000), rng.choice(5000, sum(sizes) - 5000)])) + 1000
+    persons = np.split(ids, np.cumsum(sizes)[:2])  # each has one or several visits
     if name != "patient":
         persons = [np.round(40_000 * np.exp(rng.normal(size=len(frame)))) for frame in frames]
     frames = [frame.assign(**{name: column}) for frame, column in zip(frames, persons, strict=True)]
@@ -315,3 +322,97 @@ def test_rules_about_cells_do_not_change_the_table_of_the_caller():
     values = np.array([[1.0, -9999.0], [2.0, 3.0]])
     read_table(values, "t", ColumnSelection(rules=CellRules(("-9999",))))
     assert values[0, 1] == -9999
+
+
+@pytest.mark.parametrize("rows", [150, 400, 1500])
+def test_whole_numbers_that_are_measured_are_no_ids(rows):
+    """Such as an aspect in degrees, or an elevation."""
+    rng = np.random.default_rng(0)
+    for largest in (360, 1000):
+        samples = [rng.integers(0, largest, n).astype(float) for n in (rows, rows // 3, rows)]
+        assert not numbers_persons("aspect", samples)
+
+
+def rewrite(path, part, change):
+    """Replace one file of an archive by what `change` returns for its text."""
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files[part] = change(files[part].decode()).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def test_a_sheet_is_read_whole_whatever_size_it_states(tmp_path):
+    frame, path = tables()[2], tmp_path / "t.xlsx"
+    write_xlsx(frame, path)
+    for stated in ('<dimension ref="A1:B50"/>', '<dimension ref="A1"/>', ""):
+        rewrite(path, SHEET, lambda text, stated=stated: re.sub(r"<dimension[^>]*/>", stated, text))
+        table = read_table(path, "t")
+        assert len(table) == len(frame) and table.columns == ("x", "z", "pain")
+        np.testing.assert_allclose(table.cells[0], frame["x"])
+
+
+def test_rows_of_a_sheet_may_end_early(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["a", "b"], [1, 2], [3], [5, 6]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    rewrite(tmp_path / "t.xlsx", SHEET, lambda text: re.sub(r"<dimension[^>]*/>", "", text))
+    np.testing.assert_array_equal(read_table(tmp_path / "t.xlsx", "t").cells[1], [2, np.nan, 6])
+    columns = {"posterior": [0.1, 0.2, 0.3]}
+    add_workbook_columns(tmp_path / "t.xlsx", tmp_path / "o.xlsx", columns, None)
+    assert pd.read_excel(tmp_path / "o.xlsx")["posterior"].tolist() == [0.1, 0.2, 0.3]
+
+
+def test_a_damaged_sheet_and_formulas_without_values_are_refused(tmp_path):
+    write_xlsx(tables()[2], tmp_path / "cut.xlsx")
+    rewrite(tmp_path / "cut.xlsx", SHEET, lambda text: text[: len(text) // 2])
+    with pytest.raises(InputError, match="is damaged"):
+        read_table(tmp_path / "cut.xlsx", "t")
+    book = openpyxl.Workbook()
+    for row in (["a", "b"], [1, "=A2+1"], [2, "=A3+1"]):
+        book.active.append(row)
+    book.save(tmp_path / "f.xlsx")
+    with pytest.raises(InputError, match="formulas without values"):
+        read_table(tmp_path / "f.xlsx", "t")
+
+
+def test_numbers_as_text_in_a_sheet_are_checked_as_in_a_csv_file(tmp_path):
+    for cells in (["1,234", "2,500", 999, 1000.5], ["1,234", "2,500"], ["1,000,000", "3"]):
+        book = openpyxl.Workbook()
+        for row in (["income"], *([cell] for cell in cells)):
+            book.active.append(row)
+        book.save(tmp_path / "t.xlsx")
+        with pytest.raises(InputError, match=r"decimal|thousands"):
+            read_table(tmp_path / "t.xlsx", "t")
+
+
+def test_writing_a_sheet_takes_time_in_proportion_to_its_rows(tmp_path):
+    seconds = {}
+    for rows in (500, 4000):
+        start = time.process_time()
+        write_workbook(tmp_path / "t.xlsx", [["a", "b"], *[[1.5, "=1+1"]] * rows])
+        seconds[rows] = time.process_time() - start
+    assert seconds[4000] < 24 * seconds[500]
+    assert openpyxl.load_workbook(tmp_path / "t.xlsx").active["B2"].data_type == "s"
+
+
+def test_a_separator_at_the_end_of_each_row_is_no_row_name(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1.2,3.4,\n5.6,7.8,\n")
+    with pytest.raises(InputError, match="3 cells in line 2"):
+        read_table(tmp_path / "t.csv", "t")
+
+
+def test_the_advised_missing_value_is_found_in_single_precision():
+    nodata = np.float32(-3.4028234663852886e38)
+    rules = CellRules.from_arguments([-3.4028234663852886e38, -9999.9], None)
+    column = np.array([nodata, np.float32(-9999.9), 1.0], dtype=np.float32).astype(float)
+    assert rules.is_missing(column).tolist() == [True, True, False]
+
+
+def test_a_time_after_the_last_year_is_no_date():
+    assert as_date("9999-12-31T23:59:59-05:00") is None
