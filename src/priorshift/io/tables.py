@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -254,20 +254,20 @@ def _difference(table: Table, expected: Table) -> str:
 
 def check_dropped(tables: Sequence[Table], drop: Iterable[str]) -> None:
     """Refuse a name in `drop` that is not a column of any table: it may be misspelt."""
-    dropped = {column for table in tables for column in table.dropped}
-    for name in drop:
-        if name not in dropped:
-            first, columns = tables[0].name, quoted(tables[0].columns or ("unnamed",))
-            raise InputError(f"no table has a column {name!r} to drop; the columns of {first} are {columns}.")
+    _check_known(tables, drop, {column for table in tables for column in table.dropped}, "to drop")
 
 
 def check_stated(tables: Sequence[Table], kinds: Iterable[str]) -> None:
     """Refuse a column whose kind is stated but that is not a feature of any table: it may be misspelt."""
-    features = {column for table in tables for column in table.names}
-    for name in kinds:
-        if name not in features:
+    _check_known(tables, kinds, {column for table in tables for column in table.names}, "whose kind is stated")
+
+
+def _check_known(tables: Sequence[Table], names: Iterable[str], known: Collection[str], purpose: str) -> None:
+    """Refuse a name that is not `known`, a column that no table has for its `purpose`."""
+    for name in names:
+        if name not in known:
             first, columns = tables[0].name, quoted(tables[0].columns or ("unnamed",))
-            raise InputError(f"no table has a feature {name!r} of a stated kind; the columns of {first} are {columns}.")
+            raise InputError(f"no table has a column {name!r} {purpose}; the columns of {first} are {columns}.")
 
 
 def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) -> None:

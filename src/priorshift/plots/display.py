@@ -126,7 +126,7 @@ class Display(ABC):
     def label_rows(ax: Any, names: Sequence[str], labels: Sequence[str] | None = None) -> tuple[Floats, float]:
         """Write the names above their rows, the first on top; return the heights of the rows and of a bar.
 
-        A name beside its bar would leave no space for the bar on a phone. `labels` are texts in place of the names.
+        A name next to its bar would leave no space for the bar on a phone. `labels` are texts in place of the names.
         """
         heights = np.arange(len(names), dtype=float)[::-1]
         ax.set_yticks(heights + 0.5, [tick_label(name) for name in names] if labels is None else labels)

@@ -88,8 +88,8 @@ class SeriesDisplay(Display):
     def caption(self) -> str:
         """What to look for: targets whose interval does not contain the source prior or the threshold."""
         lines = " and the ".join(self._lines())
-        beside = f", next to the {lines}" if lines else ""
-        return f"Share of positives in each {printable(self.by)}, with its interval{beside}."
+        references = f", next to the {lines}" if lines else ""
+        return f"Share of positives in each {printable(self.by)}, with its interval{references}."
 
     @property
     def size(self) -> tuple[float, float]:
@@ -126,7 +126,7 @@ class SeriesDisplay(Display):
             style = {"color": colour, "linestyle": dash, "linewidth": 1.5, "label": f"{name} {prior:.3g}"}
             if self.is_dated:
                 ax.axhline(prior, **style)
-            else:  # beside the points alone, and not through the names
+            else:  # next to the points only, not through the names
                 heights = np.arange(len(self.names))
                 ax.vlines([prior] * len(heights), heights - 0.22, heights + 0.22, **style)
         self.legend(ax, 2)

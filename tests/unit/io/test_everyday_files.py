@@ -62,20 +62,20 @@ def write_xlsx(frame, path):
 
 
 @pytest.mark.parametrize(
-    ("write", "ending"),
+    ("write", "ending", "has_row_names"),
     [
-        (lambda frame, path: frame.to_csv(path, index=False), "csv"),
-        (lambda frame, path: frame.to_csv(path, index=False, sep=";", decimal=","), "csv"),
-        (lambda frame, path: frame.to_csv(path), "csv"),  # with row numbers
-        (write_xlsx, "xlsx"),
+        (lambda frame, path: frame.to_csv(path, index=False), "csv", False),
+        (lambda frame, path: frame.to_csv(path, index=False, sep=";", decimal=","), "csv", False),
+        (lambda frame, path: frame.to_csv(path), "csv", True),
+        (write_xlsx, "xlsx", False),
     ],
 )
-def test_a_file_gives_what_its_data_frame_gives(write, ending, tmp_path, capsys):
+def test_a_file_gives_what_its_data_frame_gives(write, ending, has_row_names, tmp_path, capsys):
     frames = tables()
     words = save(tmp_path, frames, write, ending)
     code, result, err = shell(capsys, *words)
     assert code == 0 and result["value"] == pytest.approx(estimate(frames).value, abs=1e-9)
-    assert err.count("row names") == (write.__code__.co_names == ("to_csv",) and "row.names" in err)
+    assert err.count("row names") == has_row_names  # one notice for three tables
 
 
 def test_none_is_a_level_among_words_and_a_gap_among_numbers(tmp_path):
@@ -108,7 +108,7 @@ def test_missing_values_and_categories_are_as_the_user_states_them():
         frame.assign(band=frame["band"].replace(-9999, np.nan), code=frame["code"].astype(str)) for frame in frames
     ]
     assert result.value == estimate(as_nan).value
-    with pytest.raises(InputError, match="no table has a feature 'cod' of a stated kind"):
+    with pytest.raises(InputError, match="no table has a column 'cod' whose kind is stated"):
         estimate(frames, columns={"cod": "category"})
     with pytest.raises(InputError, match="'text' for column 'code', but it must be one of 'category'"):
         estimate(frames, columns={"code": "text"})
