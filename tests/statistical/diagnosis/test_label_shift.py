@@ -404,7 +404,7 @@ def test_the_order_of_the_targets_rows_does_not_matter_to_the_statistic_of_rows(
 
 
 def test_a_drifted_column_is_beyond_its_band_of_chance_and_no_other(gaussian):
-    """In 60 sources and targets without a drift, 3 had a column beyond its band, as 5% should."""
+    """The band is simulated from the same rows, without a drift."""
     s, source, witness = gaussian
     none, drifted = (both_tests(source, witness, s.target + shift * (np.arange(5) == 3))[1] for shift in (0.0, 2.0))
     assert all(abs(column.moved) < column.by_chance < 0.5 for column in none.columns)
