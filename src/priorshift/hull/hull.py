@@ -29,6 +29,7 @@ _ROUNDS = 8  # searches on the points of lowest gradient, before all points are 
 _PRIOR_ACCURACY = 1e-4  # of the prior 1 − 1/λ; its derivative is 1/λ², so λ may be off by this times λ²
 _LEAST_STEP = 1e-4  # smallest λ − 1; a smaller one could not grow by as much as a step must for the search to go on
 _PATIENCE = 6  # pivoting passes without fewer infeasible points, after which it is taken to cycle
+_SHORT_PATIENCE = 3  # the same, where groups of points are used instead of a slow search
 _PASSES = 60
 _DESCENTS = 2000
 _ROUNDING = 4e-12  # gap that rounding leaves, relative to ⟨a, a⟩
@@ -46,6 +47,10 @@ class NearestPoint:
     slope: float  # d′(λ)
     curvature: float  # ‖Πa‖², with Π the projection orthogonal to the face; d″ = (curvature − slope²)/d
     converged: bool  # whether gᵀv − min g with g = K(v−u), the gap of ½d² to its minimum, is within the tolerance
+
+
+class PivotingCycles(Exception):  # noqa: N818 - it is handled, and never reaches a user
+    """Pivoting cycles in a hull with more points than the slow search may use."""
 
 
 class Hull:
@@ -66,6 +71,7 @@ class Hull:
         self.first_face = (p + a) > 0  # points on which μ_U has weight: the face of the nearest point at λ = 1
         # whether a and p are weights on these points, which gives d² without cancellation; not after `restrict`
         self.contains_line = True
+        self.most_descended: int | None = None  # points up to which the slow search is allowed; None: any number
 
     def restrict(self, points: Index) -> Hull:
         """Return the hull of the points with these numbers; the moving point u(λ) = λa + p stays the same."""
@@ -160,7 +166,8 @@ class Hull:
         Where a `slope` is given, each pass also moves λ towards the one with the slope d′ = `slope`, up to `largest`.
         Returns None if pivoting cycles, or reaches a face that is empty or singular.
         """
-        fewest, patience = inf, _PATIENCE
+        most_passes = _PATIENCE if self.most_descended is None else _SHORT_PATIENCE
+        fewest, patience = inf, most_passes
         faces = FaceSolver(self.K, self.right)
         for _ in range(_PASSES):
             Z = faces.solve(free) if free.any() else None
@@ -184,7 +191,7 @@ class Hull:
             if count == 0 and abs(ratio_step) <= _PRIOR_ACCURACY * ratio**2:
                 return self._nearest_point(ratio, v, face.v1, face.curvature, tolerance)
             if count < fewest:
-                fewest, patience = count, _PATIENCE
+                fewest, patience = count, most_passes
             elif count > 0:  # with none, only λ still moves, which is no cycle
                 patience -= 1
             if not patience:
@@ -196,8 +203,10 @@ class Hull:
         """Find the nearest point of the hull to u(λ) at λ = `ratio` by an active-set method; d never grows, so it ends.
 
         It starts from equal weights on the points marked by `free`. Each step adds the points of lowest gradient, many
-        at once if the distance d then shrinks.
+        at once if the distance d then shrinks. Raises PivotingCycles where there are more points than allowed.
         """
+        if self.most_descended is not None and len(self.K) > self.most_descended:
+            raise PivotingCycles
         faces = FaceSolver(self.K, self.right)
         added = most_added = max(1, len(self.K) // 20)  # points to add at a time
         v = free / np.count_nonzero(free)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorshift import threads
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
 from priorshift.base import PUEstimator
 from priorshift.errors import ApproximationWarning, FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.hull.gram_matrix import (
@@ -28,7 +28,7 @@ from priorshift.hull.gram_matrix import (
     group_similar_rows,
     search_bandwidth,
 )
-from priorshift.hull.hull import Hull, NearestPoint
+from priorshift.hull.hull import Hull, NearestPoint, PivotingCycles
 from priorshift.io.parameters import check_bandwidth
 from priorshift.io.sample_size import effective_size
 from priorshift.problem import Source
@@ -38,6 +38,8 @@ from priorshift.warning_records import warn
 _START = 1.05  # KM2's threshold is based on the slope of d from 1 to here
 _LARGEST_PRIOR = 0.99
 _NO_SEPARATION = 1e-6
+_NORMAL_QUANTILE = 1.96  # of a difference at the level of 5%
+_EXACT_ROWS = 2000  # up to which the exact search never takes long
 _SMALL = 4000  # points up to which one BLAS thread is the faster choice
 _POINTS = 1000  # groups at most: from 300 on, more of them hardly change the prior
 _ROWS = 8000  # rows at most, or twice max_rows if that is more: time grows with their square
@@ -59,6 +61,30 @@ class DistanceCurve:
         return 1 - 1 / self.ratio
 
 
+_Problem = tuple[Floats, Floats, Floats, Index | None]  # rows, their masses in μ_P and in μ_U, and their groups
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """The prior that KM2 finds in some rows."""
+
+    problem: _Problem
+    bandwidth: float
+    separation: float  # ‖μ_U − μ_P‖
+    thresholds: dict[str, float]  # of the slope of d, for each rule
+    ratio: float  # λ
+    is_found: bool  # whether the slope passes the threshold
+    converged: bool
+    influence: Floats  # of each row on the prior; NaN where none is found
+    standard_error: float
+    noise: float  # expected ‖μ_U − μ_P‖² of two samples of one population
+
+    @property
+    def prior(self) -> float:
+        """The prior 1 − 1/λ."""
+        return 1 - 1 / self.ratio
+
+
 class KM2(PUEstimator):
     """KM2 estimate of the source prior; the paper's choice.
 
@@ -75,9 +101,10 @@ class KM2(PUEstimator):
         With more features than this, the rows are projected on so many principal components, as the authors do, and a
         warning says so. None never projects.
     max_rows : int
-        With up to this many rows, each is a point of the hull, and a matrix of rows by rows is stored. More rows are
-        grouped by similarity to at most 1000 points, which is as accurate, faster, and needs less memory. From the
-        larger of 8000 and twice `max_rows` on, a random sample is used, with a warning; up to half of it are positives.
+        With up to this many rows, each is a point of the hull, and a matrix of rows by rows is stored. More rows, and
+        more than 2000 for which the exact search would take long, are grouped by similarity to at most 1000 points,
+        which is as accurate, faster, and needs less memory. From the larger of 8000 and twice `max_rows` on, a random
+        sample is used, with a warning; up to half of it are positives.
     verbose : bool
         Show progress in a terminal.
     random_state : int, Generator or None
@@ -114,6 +141,7 @@ class KM2(PUEstimator):
 
     takes_weights = True
     rule: ClassVar[str] = "KM2"
+    checks_subsample: ClassVar[bool] = True  # whether to warn where 2000 of the rows give another answer
     keeps_rows = True  # for `curve`
     # part of TCPU's warning about an interval based on this estimate
     caveat = "it was off by −0.06 to +0.05 on the paper's synthetic data, at 200 rows and at 2000 (see the guide)."
@@ -168,66 +196,104 @@ class KM2(PUEstimator):
         return DistanceCurve(ratios, distance, slope, self.thresholds_)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
-        """Choose the bandwidth, build the hull of the rows or of groups of them, and find the prior and its error."""
+        """Find the prior and its error, and warn where they are doubtful."""
         sample = self._select_rows(source, rng)
-        rows = self._reduce_features(source.scaling.rows(source.table.values, sample.rows)[:])
-        is_grouped = len(rows) > self.max_rows
+        selected, observation = sample.rows, source.observation[sample.rows]
+        rows = self._reduce_features(source.scaling.rows(source.table.values, selected)[:])
+        sample = replace(sample, rows=np.arange(len(rows)))  # rows are numbered in `rows` from here on
         with (
-            threads.one_blas_thread() if is_grouped or len(rows) <= _SMALL else nullcontext(),
+            threads.one_blas_thread() if len(rows) <= _SMALL or len(rows) > self.max_rows else nullcontext(),
             track_progress(type(self).__name__, 4) as step,
         ):
+            is_small = len(rows) <= _EXACT_ROWS
+            solution = self._solve(rows, sample, observation, rng, may_be_slow=is_small, step=step)
+            self._problem, self.bandwidth_ = solution.problem, solution.bandwidth
+            self.thresholds_, self.separation_ = solution.thresholds, solution.separation
+            self.ratio_, self.prior_ = solution.ratio, solution.prior
+            self.converged_, self.standard_error_ = solution.converged, solution.standard_error
+            self.prior_influence_ = np.zeros(len(source.labeled))
+            self.prior_influence_[selected] = solution.influence
+            self._warn(sample, solution)
             step()
-            if isinstance(self.bandwidth, str):
-                # `rows` is an array of the sample alone, so its rows are numbered anew
-                count = _SEARCH_ROWS if is_grouped else len(rows)
-                searched = replace(sample, rows=np.arange(len(rows))).subsample(count, rng)
-                self.bandwidth_ = search_bandwidth(rows[searched.rows], searched.p, searched.u, unbiased=is_grouped)
-            else:
-                self.bandwidth_ = float(self.bandwidth)
+            if self.checks_subsample and solution.is_found and not is_small:
+                fixed = np.random.default_rng(0)  # any part will do
+                part = self._solve(rows, sample.subsample(_EXACT_ROWS, fixed), observation, fixed, may_be_slow=False)
+                self._warn_if_unstable(part, len(rows))
+
+    def _solve(
+        self,
+        rows: Floats,
+        sample: HullSample,
+        observation: Index,
+        rng: np.random.Generator,
+        *,
+        may_be_slow: bool,
+        step: Callable[[], None] = lambda: None,
+    ) -> _Solution:
+        """Choose the bandwidth, build the hull of the sample's rows or of groups of them, and find the prior.
+
+        `sample` holds numbers of `rows`, and `observation` that of each of `rows`; `step` reports progress. Unless the
+        exact search `may_be_slow`, rows are grouped where it would be.
+        """
+        part = rows[sample.rows]
+        step()
+        is_grouped = len(part) > self.max_rows
+        if isinstance(self.bandwidth, str):
+            searched = replace(sample, rows=np.arange(len(part)))
+            searched = searched.subsample(_SEARCH_ROWS if is_grouped else len(part), rng)
+            bandwidth = search_bandwidth(part[searched.rows], searched.p, searched.u, unbiased=is_grouped)
+        else:
+            bandwidth = float(self.bandwidth)
+        step()
+        if not is_grouped:
+            hull = build_hull(part, sample.p, sample.u, None, bandwidth)
+            hull.most_descended = None if may_be_slow else _POINTS
             step()
-            group = None
-            if is_grouped:  # rows are put in the order of their groups, as `build_hull` expects
-                group = group_similar_rows(rows, sample, self.bandwidth_, min(self.max_rows, _POINTS), rng)
-                order = np.argsort(group, kind="stable")
-                rows, sample, group = rows[order], sample.take(order), group[order]
-            self._problem = rows, sample.p, sample.u, group
-            hull = build_hull(*self._problem, self.bandwidth_)
+            try:
+                return self._find_prior(hull, (part, sample.p, sample.u, None), sample, observation, bandwidth)
+            except PivotingCycles:
+                # as with near copies in one to three columns: groups of them are as accurate, and fast
+                rng = np.random.default_rng(0)  # up to max_rows the result does not depend on the seed
+        # rows are put in the order of their groups, as `build_hull` expects
+        group = group_similar_rows(part, sample, bandwidth, min(self.max_rows, _POINTS), rng)
+        order = np.argsort(group, kind="stable")
+        ordered = sample.take(order)
+        problem = part[order], ordered.p, ordered.u, group[order]
+        hull = build_hull(*problem, bandwidth)
+        if is_grouped:
             step()
-            influence = self._find_prior(hull, sample, RowInfluence(sample, source.observation[sample.rows]), step)
-        self.prior_influence_ = np.zeros(len(source.labeled))
-        self.prior_influence_[sample.rows] = influence
-        by_observation = np.bincount(source.observation, self.prior_influence_)  # rows of one observation move together
-        self.standard_error_ = float(np.sqrt(by_observation @ by_observation))
+        solution = self._find_prior(hull, problem, ordered, observation, bandwidth)
+        influence = np.empty_like(solution.influence)
+        influence[order] = solution.influence
+        return replace(solution, influence=influence)
 
     def _find_prior(
-        self, hull: Hull, sample: HullSample, row_influence: RowInfluence, step: Callable[[], None]
-    ) -> Floats:
-        """Find λ and the prior, warn where they are doubtful, and return the influence of each row on the prior.
-
-        `sample` are the masses of rows in P and U; `step` reports progress. The influence, shape (rows of the sample,),
-        is NaN where no prior is found.
-        """
+        self, hull: Hull, problem: _Problem, sample: HullSample, observation: Index, bandwidth: float
+    ) -> _Solution:
+        """Find λ, the prior, and the influence of each row of the sample on the prior."""
         m, n = effective_size(sample.p), effective_size(sample.u)
+        row_influence = RowInfluence(sample, observation[sample.rows])
         start, largest = hull.project(_START), 1 / (1 - _LARGEST_PRIOR)
         thresholds = _thresholds(hull, start, row_influence, min(m, n))
-        self.separation_ = hull.separation
-        self.thresholds_ = {rule: slope for rule, (slope, _) in thresholds.items()}
-        threshold, threshold_influence = thresholds[self.rule]
-        step()
+        threshold, influence = thresholds[self.rule]
         # The separation must exceed what the ridge alone gives, and the slope of d, at most the separation, must still
         # have to grow: with few rows in many features, d is a line.
         ridge_separation = sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p))
         is_separable = hull.separation > max(_NO_SEPARATION, ridge_separation)
         is_separable &= threshold < (1 - 1e-6) * hull.separation
         end = hull.find_slope(threshold, largest=largest) if is_separable else hull.project(largest)
-        is_found = is_separable and end.ratio < largest
-        self.ratio_, self.prior_ = end.ratio, 1 - 1 / end.ratio
-        self.converged_ = start.converged and end.converged
-        # expected ‖μ_U − μ_P‖² of two samples of one population
-        self._warn(sample, is_found, noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)))
-        if not is_found:
-            return np.full_like(threshold_influence, np.nan)
-        return _prior_influence(hull, end, threshold_influence, row_influence)
+        is_found = bool(is_separable and end.ratio < largest)
+        influence = (
+            _prior_influence(hull, end, influence, row_influence) if is_found else np.full_like(influence, np.nan)
+        )
+        by_observation = np.bincount(observation[sample.rows], influence)  # rows of one observation move together
+        return _Solution(
+            problem=problem, bandwidth=bandwidth, separation=hull.separation,
+            thresholds={rule: slope for rule, (slope, _) in thresholds.items()},
+            ratio=end.ratio, is_found=is_found, converged=start.converged and end.converged,
+            influence=influence, standard_error=float(np.sqrt(by_observation @ by_observation)),
+            noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)),
+        )  # fmt: skip
 
     def _select_rows(self, source: Source, rng: np.random.Generator) -> HullSample:
         """Return distinct rows of the source with their masses in P and U, and warn of a subsample or few positives."""
@@ -263,32 +329,48 @@ class KM2(PUEstimator):
         _, _, axes = np.linalg.svd(centred, full_matrices=False)  # the principal axes, largest first
         return np.asarray(centred @ axes[: self.components].T)
 
-    def _warn(self, sample: HullSample, is_found: bool, noise: float) -> None:
-        """Warn where P and U are not separable, or hardly, or the solver did not converge.
-
-        `is_found` says whether a prior was found; `noise` is the expected squared distance of two samples of one
-        population.
-        """
+    def _warn(self, sample: HullSample, solution: _Solution) -> None:
+        """Warn where P and U are not separable, or hardly, or the solver did not converge."""
         name, m, n = type(self).__name__, np.count_nonzero(sample.p), np.count_nonzero(sample.u)
-        rows = f"{m} positive rows and {n} rows of the population (distance {self.separation_:.2g}"
-        if not is_found:
+        rows = f"{m} positive rows and {n} rows of the population (distance {solution.separation:.2g}"
+        if not solution.is_found:
             warn(
                 f"{name} finds no prior below {_LARGEST_PRIOR} from {rows}): they are too similar, or too few for "
                 f"their features. Every prior is possible; {_LARGEST_PRIOR} is returned.",
                 WeakSeparationWarning,
             )
-        elif self.separation_**2 < 2 * noise:
+        elif solution.separation**2 < 2 * solution.noise:
             warn(
-                f"{name} cannot separate {rows}, from noise alone about {np.sqrt(noise):.2g}); treat the prior as a "
-                "guess.",
+                f"{name} cannot separate {rows}, from noise alone about {np.sqrt(solution.noise):.2g}); treat the "
+                "prior as a guess.",
                 WeakSeparationWarning,
             )
-        if is_found and not self.converged_:
+        if solution.is_found and not solution.converged:
             warn(
                 f"{name} stopped short of its tolerance, as it can with few positives in one dimension; the prior may "
                 "be off by 0.02. Add rows or features.",
                 ApproximationWarning,
             )
+
+    def _warn_if_unstable(self, part: _Solution, count: int) -> None:
+        """Warn if the prior of a part of the `count` rows differs by more than sampling explains.
+
+        The part is drawn from the rows, so the variance of the difference is the difference of the variances.
+        """
+        difference = abs(part.prior - self.prior_)
+        variance = part.standard_error**2 - self.standard_error_**2
+        error = sqrt(max(variance, self.standard_error_**2)) if np.isfinite(variance) else self.standard_error_
+        if difference <= _NORMAL_QUANTILE * error:
+            return
+        cause = ""
+        if part.bandwidth != self.bandwidth_:
+            cause = f" The search chose the bandwidths {self.bandwidth_:.2g} and {part.bandwidth:.2g}."
+        warn(
+            f"{type(self).__name__} estimates a prior of {self.prior_:.3f} from {count} rows, but {part.prior:.3f} "
+            f"from {_EXACT_ROWS} of them; sampling explains a difference of about {error:.3f}.{cause} Treat the prior "
+            "as a guess.",
+            ApproximationWarning,
+        )
 
     def _check_parameters(self) -> None:
         """Raise InputError for a bandwidth that is neither "search" nor a positive number."""

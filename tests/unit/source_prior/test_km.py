@@ -1,11 +1,18 @@
 import sys
+import warnings
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import priorshift as ps
-from priorshift.errors import EstimatedPriorWarning, FewPositivesWarning, InputError, WeakSeparationWarning
+from priorshift.errors import (
+    ApproximationWarning,
+    EstimatedPriorWarning,
+    FewPositivesWarning,
+    InputError,
+    WeakSeparationWarning,
+)
 from priorshift.progress import show_progress, track_progress
 
 
@@ -428,3 +435,60 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
     s = ps.simulate.gaussian(0.3, 0.6, 100, 50, random_state=0)
     ps.KM2(verbose=True).fit(s.X, s.y)
     assert "step 4 of 4" in capsys.readouterr().err
+
+
+def two_columns(rows, seed):
+    """Two columns with a normal distribution each, in which pivoting cycles where there are many rows."""
+    rng = np.random.default_rng(seed)
+    n = rows // 2
+    P = rng.normal(1.5, 1, size=(n, 2))
+    U = np.concatenate([rng.normal(1.5, 1, size=(n // 10, 2)), rng.normal(size=(n - n // 10, 2))])
+    return np.concatenate([P, U]), np.repeat([1, 0], n)
+
+
+def test_where_the_exact_search_would_be_slow_groups_of_rows_give_the_same_prior(monkeypatch):
+    from priorshift.hull.hull import Hull
+    from priorshift.source_prior import km
+
+    X, y = two_columns(1200, 0)
+    exact = ps.KM2().fit(X, y)
+    monkeypatch.setattr(km, "_EXACT_ROWS", 600)
+    monkeypatch.setattr(km, "_POINTS", 400)
+    searched, descend = [], Hull._descend
+    monkeypatch.setattr(Hull, "_descend", lambda self, *args: (searched.append(len(self.K)), descend(self, *args))[1])
+    grouped = ps.KM2().fit(X, y)
+    assert 1200 in searched  # the exact search cycled, and was given up
+    assert len(grouped._problem[3]) == 1200 and grouped._problem[3].max() == 399
+    assert abs(grouped.prior_ - exact.prior_) < 0.5 * exact.standard_error_
+    assert np.corrcoef(grouped.prior_influence_, exact.prior_influence_)[0, 1] > 0.8
+    assert ps.KM2().fit(X, y).prior_ == grouped.prior_  # although no seed is given
+
+
+def test_a_prior_that_part_of_the_rows_contradicts_is_said(monkeypatch):
+    from dataclasses import replace
+
+    from priorshift.source_prior import km
+
+    monkeypatch.setattr(km, "_EXACT_ROWS", 300)
+    s = ps.simulate.gaussian(0.3, 0.6, 600, 10, distance=3.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prior = ps.KM2().fit(s.X, s.y).prior_
+    solve = ps.KM2._solve
+
+    def with_another_bandwidth(self, rows, sample, *args, **options):
+        solution = solve(self, rows, sample, *args, **options)
+        if len(sample.rows) < 600:
+            solution = replace(solution, ratio=1 / (1 - 0.9), bandwidth=17.0)
+        return solution
+
+    monkeypatch.setattr(ps.KM2, "_solve", with_another_bandwidth)
+    said = rf"{prior:.3f} from 600 rows, but 0\.900 from 300 of them; .* bandwidths [0-9.]+ and 17\."
+    with pytest.warns(ApproximationWarning, match=said):
+        ps.KM2().fit(s.X, s.y)
+    with warnings.catch_warnings():  # sampling may explain it where the error is large
+        warnings.simplefilter("error", ApproximationWarning)
+        monkeypatch.setattr(
+            ps.KM2, "_solve", lambda *a, **k: replace(with_another_bandwidth(*a, **k), standard_error=1.0)
+        )
+        ps.KM2().fit(s.X, s.y)
