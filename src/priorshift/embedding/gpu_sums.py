@@ -26,6 +26,7 @@ _LOG2_E = 1 / log(2)
 _FAR = 8.0  # ‖x‖²/2 of a scaled row, above which two half-precision numbers leave fewer than six digits
 _FAR_SHARE = 0.05  # share of rows that may be so far out; if more are, all use plain tiles
 _TILE_VALUES = 2**25  # kernel values in a plain tile
+_LARGEST_SQUARE = 1e5  # ‖x‖²/2 of a scaled row up to which a product of matrices leaves ten digits of a kernel value
 _LEAST_WEIGHT = 2.0**-60  # replaces a weight of zero, whose logarithm is infinite
 
 
@@ -137,16 +138,17 @@ def gpu_kernel_sums(
 def gpu_weighted_kernel_sums(
     kernel: Kernel,
     X: Rows,
-    X_counts: NDArray[Any],
+    X_counts: Any,
     Y: Rows | None = None,
-    Y_counts: NDArray[Any] | None = None,
+    Y_counts: Any = None,
     *,
     weights: tuple[Floats | None, Floats | None] = (None, None),
     device: str = "cuda",
 ) -> Floats:
     """Compute Σ_ij v_i c_ib w_j d_jb k(x_i, y_j) on a GPU for each bootstrap replicate b, in double precision.
 
-    `X_counts` c and `Y_counts` d are how often each row was drawn in each replicate, shape (rows, replicates);
+    `X_counts` c and `Y_counts` d, arrays or tensors of the device, are how often each row was drawn in each replicate,
+    shape (rows, replicates);
     `weights` are v, one for each row of X, and w, one for each row of Y, with None for weights of 1. Without `Y` the
     second sample is the first. A tile of kernel values serves all replicates at once, in a matrix product.
     """
@@ -170,6 +172,21 @@ def gpu_weighted_kernel_sums(
         for y_rows in _slices(len(y)):
             product = _kernel_values(torch, kernel, x[x_rows], y[y_rows]) @ weighted(d, w, y_rows)
             total += (x_weighted * product).sum(dim=0)
+    return np.asarray(total.cpu().numpy())
+
+
+def counts_to_gpu(counts: NDArray[np.uint8], device: str) -> Any:
+    """Copy the counts of a bootstrap to the device, where several sums use them."""
+    return import_cuda(device).as_tensor(counts, device=device)
+
+
+def gpu_sum_over_rows(values: Floats, counts: Any, power: int = 1) -> Floats:
+    """Compute Σ value·count^power over the rows, for each replicate, as `sum_over_rows` does; counts are a tensor."""
+    torch = import_cuda(str(counts.device))
+    total = torch.zeros(counts.shape[1], dtype=torch.float64, device=counts.device)
+    values_there = torch.as_tensor(values, dtype=torch.float64, device=counts.device)
+    for rows in _slices(len(values)):
+        total += values_there[rows] @ counts[rows].double() ** power
     return np.asarray(total.cpu().numpy())
 
 
@@ -261,6 +278,14 @@ def _kernel_values(torch: Any, kernel: Gaussian | Laplace | Energy, x: Any, y: A
     """Compute k(x_i, y_j) for all pairs of rows of two tensors, shape (rows of x, rows of y), on their device."""
     if isinstance(kernel, Laplace):
         return torch.exp(torch.cdist(x, y, p=1.0) / -kernel.bandwidth)
-    # from differences, because the faster matrix product loses the distance of close rows far from the origin
+    if isinstance(kernel, Gaussian):
+        centre = x.mean(dim=0)
+        x, y = ((rows - centre) / kernel.bandwidth for rows in (x, y))
+        x_square, y_square = ((rows**2).sum(dim=1) / 2 for rows in (x, y))
+        if float(torch.maximum(x_square.max(), y_square.max())) < _LARGEST_SQUARE:
+            # ‖x − y‖²/2 by a matrix product, which is many times faster than by differences
+            exponent = torch.addmm(-x_square[:, None] - y_square, x, y.T)
+            return exponent.clamp_(max=0.0).exp_()
+    # from differences, because the matrix product loses the distance of close rows far from the origin
     distance = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
-    return torch.exp(distance**2 / (-2 * kernel.bandwidth**2)) if isinstance(kernel, Gaussian) else -distance
+    return torch.exp(distance**2 / -2) if isinstance(kernel, Gaussian) else -distance

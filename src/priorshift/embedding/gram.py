@@ -12,10 +12,10 @@ need no rows, are in :mod:`priorshift.embedding.moments`. Estimators, intervals 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -23,7 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from priorshift.arrays import Floats
 from priorshift.embedding import P, T, U
-from priorshift.embedding.gpu_sums import Device, gpu_kernel_sums, gpu_weighted_kernel_sums
+from priorshift.embedding.gpu_sums import (
+    Device,
+    counts_to_gpu,
+    gpu_kernel_sums,
+    gpu_sum_over_rows,
+    gpu_weighted_kernel_sums,
+)
 from priorshift.embedding.random_features import RandomFeatures, bootstrap_means, feature_mean, feature_values
 from priorshift.embedding.samples import EmbeddedSample, SelfPairs, draw_counts, draw_pairs, self_pairs, sum_over_rows
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
@@ -291,30 +297,31 @@ class SourceEmbedding:
         statistic omits.
         """
         samples = (self.positive, self.unlabeled, target)
-        counts = draw_counts(samples, self.observations, replicates, rng)
+        counts: list[Any] = list(draw_counts(samples, self.observations, replicates, rng))
+        sum_up: Callable[..., Floats] = sum_over_rows
+        if self.feature_device != "cpu" and not isinstance(self.kernel, RandomFeatures):
+            counts, sum_up = [counts_to_gpu(c, self.feature_device) for c in counts], gpu_sum_over_rows
         own_pairs: dict[Block, SelfPairs] = {}
         if statistic == "unbiased":
             own_pairs = _by_block(self.source_self_pairs) | self._self_pairs(samples, _TARGET_BLOCKS)
         # Σ count·mass over the rows of each sample, for each replicate
-        totals = [sum_over_rows(s.mass, c, lambda count: count) for s, c in zip(samples, counts, strict=True)]
+        totals = [sum_up(s.mass, c) for s, c in zip(samples, counts, strict=True)]
         gram = np.full((replicates, 3, 3), np.nan)
         for (j, k), sums in self._bootstrap_products(samples, counts).items():
             mass, pair_mass = samples[j].mass, totals[j] * totals[k]
             if (j, k) in own_pairs:  # count², since the rows of an observation are drawn equally often
                 own = own_pairs[j, k]
-                sums -= sum_over_rows(mass * own.sums, counts[j], np.square)
-                pair_mass = pair_mass - sum_over_rows(mass * own.mass, counts[j], np.square)
+                sums -= sum_up(mass * own.sums, counts[j], power=2)
+                pair_mass = pair_mass - sum_up(mass * own.mass, counts[j], power=2)
             with np.errstate(invalid="ignore", divide="ignore"):  # no row of a tiny sample drawn: NaN
                 gram[:, j, k] = gram[:, k, j] = sums / np.where(pair_mass > _ROUNDING, pair_mass, 0.0)
         prior_change = np.zeros(replicates)
         if prior is not None:
             for influence, drawn in ((prior.positive, counts[P]), (prior.unlabeled, counts[U])):
-                prior_change += sum_over_rows(influence, drawn, lambda count: count - 1.0)
+                prior_change += sum_up(influence, drawn) - influence.sum()
         return gram, prior_change
 
-    def _bootstrap_products(
-        self, samples: Sequence[EmbeddedSample], counts: Sequence[NDArray[np.uint8]]
-    ) -> dict[Block, Floats]:
+    def _bootstrap_products(self, samples: Sequence[EmbeddedSample], counts: Sequence[Any]) -> dict[Block, Floats]:
         """Compute Σ mass·count·mass·count·k(x, y) over all pairs of rows, for each block (j, k) and each replicate.
 
         `counts` are how often each row of P, U and T was drawn, each of shape (rows, replicates).

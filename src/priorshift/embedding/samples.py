@@ -20,7 +20,7 @@ separation counts against its bandwidth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -245,21 +245,21 @@ def draw_counts(
     counts = np.zeros((max(int(numbers.max()) for numbers in (p, u, t)) + 1, replicates), np.uint8)
     for numbers in (u, t[t >= source_observations], p[~np.isin(p, u)]):
         n = len(numbers)
-        drawn = np.empty((n, replicates), np.uint8)
-        for b in range(replicates):
-            drawn[:, b] = np.bincount(rng.integers(0, n, n), minlength=n) if n else 0
-        counts[numbers] = drawn
+        drawn = np.zeros((replicates, n), np.uint8)
+        for of_rows in drawn if n else ():
+            of_rows[:] = np.bincount(rng.integers(0, n, n), minlength=n)
+        counts[numbers] = drawn.T
     return [counts[s.observation] for s in samples]
 
 
-def sum_over_rows(values: Floats, counts: NDArray[np.uint8], function: Callable[[Floats], Floats]) -> Floats:
-    """Compute Σ value·function(count) over the rows, for each bootstrap replicate.
+def sum_over_rows(values: Floats, counts: NDArray[np.uint8], power: int = 1) -> Floats:
+    """Compute Σ value·count^power over the rows, for each bootstrap replicate.
 
     `values` has one number for each row; `counts`, how often the row was drawn, has the shape (rows, replicates).
     """
     total = np.zeros(counts.shape[1])
     for i in range(0, len(values), _BLOCK):
-        total += values[i : i + _BLOCK] @ function(counts[i : i + _BLOCK].astype(np.float64))
+        total += values[i : i + _BLOCK] @ counts[i : i + _BLOCK].astype(np.float64) ** power
     return total
 
 

@@ -23,7 +23,7 @@ import torch
 import triton
 import triton.language as tl
 
-_STRIPS = 16  # strips of columns in one launch, enough to keep the GPU busy
+_STRIPS = 32  # strips of columns in one launch, enough to keep the GPU busy
 _SINGLE_BLOCKS = 64  # blocks of rows whose column sums are added up in single precision
 _NOTHING = -6e4  # exponent of a padding column, whose power of two is zero; half precision can hold it
 _ONES = 2  # ones in each row of the product, which the two halves of a column's exponent are multiplied by

@@ -33,8 +33,8 @@ from priorshift.io.parameters import check_estimator, seeded
 from priorshift.problem import Source
 from priorshift.threads import map_in_threads
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # constants of the hash function splitmix64
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # constants of the hash function splitmix64
+MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _DISTINCT = 0.5  # share of distinct rows below which most rows are copies
 
 Codes = NDArray[np.uint64]
@@ -46,13 +46,13 @@ def content_codes(rows: Floats) -> Codes:
     code = np.zeros(len(rows), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in bits.T:
-            code = _mix_bits(code ^ column)
+            code = mix_bits(code ^ column)
     return code
 
 
 def place_codes(start: int, count: int) -> Codes:
     """Return 64-bit hashes of `count` row positions from `start` on, for samples of copies, whose values are equal."""
-    return _mix_bits(np.arange(start, start + count, dtype=np.uint64))
+    return mix_bits(np.arange(start, start + count, dtype=np.uint64))
 
 
 def mostly_copies(codes: Codes) -> bool:
@@ -63,15 +63,15 @@ def mostly_copies(codes: Codes) -> bool:
 def fold_of(codes: Codes, folds: int, seed: int) -> Index:
     """Return the fold of each row from its hash; another seed gives another assignment."""
     with np.errstate(over="ignore"):
-        return np.asarray(_mix_bits(codes ^ _mix_bits(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
+        return np.asarray(mix_bits(codes ^ mix_bits(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
 
 
-def _mix_bits(code: Codes | np.uint64) -> Codes:
+def mix_bits(code: Codes | np.uint64) -> Codes:
     """Hash 64-bit numbers by splitmix64: each bit of the input affects every bit of the output."""
     with np.errstate(over="ignore"):
-        code = np.asarray(code, dtype=np.uint64) + _ODD
-        code = (code ^ (code >> np.uint64(30))) * _MIX[0]
-        code = (code ^ (code >> np.uint64(27))) * _MIX[1]
+        code = np.asarray(code, dtype=np.uint64) + GOLDEN
+        code = (code ^ (code >> np.uint64(30))) * MULTIPLIERS[0]
+        code = (code ^ (code >> np.uint64(27))) * MULTIPLIERS[1]
         return np.asarray(code ^ (code >> np.uint64(31)))
 
 
@@ -215,7 +215,7 @@ def assign_folds(of_source: Index, folds: int, fold_of_observation: Index, rng: 
     return fold
 
 
-_STEPS_PER_UNIT = 2.0**36  # to which scores are rounded
+STEPS_PER_UNIT = 2.0**36  # to which scores are rounded
 
 
 def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:
@@ -232,7 +232,7 @@ def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: s
         for k, model in enumerate(models):
             in_fold = np.flatnonzero(fold == k)
             scores[in_fold] = model(rows[in_fold])
-    return np.asarray(np.round(scores * _STEPS_PER_UNIT) / _STEPS_PER_UNIT)
+    return np.asarray(np.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT)
 
 
 def cross_fit(

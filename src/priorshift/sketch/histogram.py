@@ -29,6 +29,7 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import map_in_order
 
 _MIN_ROWS = 4096  # counted at a time: counts are large, so that adding up those of many small chunks would take long
+_GPU_VALUES = 2**22  # counted at a time on a GPU, which has many more cores
 _MAX_REPEATS = 50  # of the score model of a histogram in a file, since memory grows with their square
 _FINGERPRINT = re.compile("[0-9a-f]{64}")  # a SHA-256 in hexadecimal
 
@@ -124,11 +125,14 @@ class Histogram(private.Summary):
             Where most rows are copies of others, their positions decide which model of the cross-fitting scores them.
             """
             rows, first = block
-            return ScoreCounts.from_p_values(model.p_values(rows, first, resolved_device), model.ranked)
+            return model.count(rows, first, resolved_device)
 
+        least_rows = _MIN_ROWS
+        if resolved_device != "cpu":
+            least_rows = max(_MIN_ROWS, _GPU_VALUES // model.reader.n_features)
         with track_progress("counting", chunks.rows, "rows") as advance:
             advance(rows_done)
-            for counted in map_in_order(count, _row_blocks(chunks, model, start, rows_done)):
+            for counted in map_in_order(count, _row_blocks(chunks, model, start, rows_done, least_rows)):
                 advance(counted.rows)
                 total = counted if total is None else total.merge(counted)
                 yield cls(total, model.fingerprint, model.ranked, model.folds, model.km2_prior, model.unlabeled_rows)
@@ -229,8 +233,10 @@ class Histogram(private.Summary):
         return cls(counted, model, ranked, folds, km2_prior, fitted, *budget)
 
 
-def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Iterator[tuple[Floats, int]]:
-    """Yield blocks of rows as numbers, with the position of the block's first row; small chunks are joined.
+def _row_blocks(
+    chunks: Chunks, model: ScoreModel, start: int, done: int, least_rows: int
+) -> Iterator[tuple[Floats, int]]:
+    """Yield blocks of rows as numbers, with the position of the block's first row; chunks are joined to `least_rows`.
 
     The first `done` rows of `chunks` are skipped; `start` rows of the sample come before `chunks`.
     """
@@ -240,7 +246,7 @@ def _row_blocks(chunks: Chunks, model: ScoreModel, start: int, done: int) -> Ite
         rows = model.reader(chunk, chunk.name)
         pending.append(rows)
         end += len(rows)
-        if end - first >= _MIN_ROWS:
+        if end - first >= least_rows:
             yield np.concatenate(pending), start + first
             pending, first = [], end
     if pending:

@@ -20,7 +20,9 @@ from priorshift.io.sample_size import check_sizes, warn_of_copies
 from priorshift.io.tables import Table, check_dropped
 from priorshift.problem import Sample, Source
 from priorshift.scores import cross_fitting
+from priorshift.scores.counts import ScoreCounts
 from priorshift.scores.cross_fitting import FIT_ROWS, Codes, Ridge, content_codes, fold_of, place_codes
+from priorshift.scores.gpu_counts import gpu_counts
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
 from priorshift.sketch.container import Saveable, check_arrays
@@ -163,7 +165,7 @@ class ScoreModel(Saveable):
             digest.update(np.ascontiguousarray(getattr(self, name)).tobytes())
         return digest.hexdigest()
 
-    def p_values(self, rows: Floats, start: int = 0, device: str = "cpu") -> Floats:
+    def p_values(self, rows: Floats, start: int = 0) -> Floats:
         """Return the p-values of rows, ranks of their scores among those of the positives, of shape (repeats, rows).
 
         `rows` are numbers as `reader` returns them; `start` is the position of the first one in its sample.
@@ -175,11 +177,19 @@ class ScoreModel(Saveable):
         def rank(k: int) -> Floats:
             """Compute the p-values of repetition k; a row is scored by the model that was fitted without its fold."""
             fold = fold_of(codes, self.folds, int(self.seeds[k]))
-            scores = cross_fitting.scores_by_fold(prepared, fold, self._models[k], device)
+            scores = cross_fitting.scores_by_fold(prepared, fold, self._models[k])
             return p_values(self.positive[k], scores, in_order=True)
 
         with one_blas_thread():
             return np.stack(map_in_threads(rank, range(len(self.seeds)), len(rows)))
+
+    def count(self, rows: Floats, start: int = 0, device: str = "cpu") -> ScoreCounts:
+        """Count rows by their p-values; the arguments are those of `p_values`."""
+        if device == "cpu":
+            return ScoreCounts.from_p_values(self.p_values(rows, start), self.ranked)
+        codes = place_codes(start, len(rows)) if self.by_place else None
+        models = self.half, self.phase, self.twice, self.constant
+        return gpu_counts(rows, codes, self.prepare, self.seeds, models, self.positive, device)
 
     @cached_property
     def _models(self) -> list[list[Ridge]]:

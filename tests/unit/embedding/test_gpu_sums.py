@@ -10,6 +10,7 @@ import pytest
 import priorshift as ps
 from priorshift.embedding import gpu_sums as devices
 from priorshift.embedding.gpu_sums import choose_device, gpu_kernel_sums, gpu_weighted_kernel_sums
+from priorshift.embedding.samples import sum_over_rows
 from priorshift.embedding.tiles import kernel_sums, weighted_kernel_sums
 from priorshift.errors import InputError
 from priorshift.io.scaling import Rows
@@ -206,3 +207,24 @@ def test_random_features_on_a_gpu_are_those_of_the_cpu():
     assert made.details["device"] == "cuda" and made.details["embedding"] == "512 random features"
     assert made.raw == pytest.approx(told.raw, abs=1e-10)
     assert made.standard_error == pytest.approx(told.standard_error, rel=1e-9)
+
+
+@pytest.mark.parametrize("outlier", [0.0, 1e6])
+def test_kernel_values_of_close_rows_are_exact_wherever_they_lie(outlier):
+    """By a product of matrices, or by differences where rows lie so far out that a product would lose them."""
+    rng = np.random.default_rng(0)
+    X = torch.as_tensor(rng.normal(size=(30, 4)))
+    X[:10] += outlier
+    Y = X[:20] + 1e-3
+    values = devices._kernel_values(torch, Gaussian(0.5), X, Y).numpy()
+    squares = ((X.numpy()[:, None] - Y.numpy()) ** 2).sum(axis=2)
+    np.testing.assert_allclose(values, np.exp(-squares / (2 * 0.5**2)), atol=1e-9)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_sums_over_rows_are_those_of_the_cpu(power):
+    rng = np.random.default_rng(0)
+    values, counts = rng.normal(size=50), rng.poisson(1, size=(50, 7)).astype(np.uint8)
+    expected = values @ counts.astype(float) ** power
+    np.testing.assert_allclose(sum_over_rows(values, counts, power), expected)
+    np.testing.assert_allclose(devices.gpu_sum_over_rows(values, devices.counts_to_gpu(counts, "cpu"), power), expected)

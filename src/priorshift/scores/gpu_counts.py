@@ -1,0 +1,101 @@
+"""Counts of scores on a GPU, in double precision and equal to those of the CPU up to rounding.
+
+A histogram of a sample consists of counts, so everything from the transfer of the rows on happens on the GPU: the hash
+that decides the fold of a row, its scores, their ranks among those of the positives, and the counts of these. Ranks are
+whole numbers, so few that the bin of each is looked up in a table.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift.arrays import Floats
+from priorshift.embedding.gpu_sums import import_cuda
+from priorshift.scores import mixture
+from priorshift.scores.counts import ScoreCounts
+from priorshift.scores.cross_fitting import GOLDEN, MULTIPLIERS, STEPS_PER_UNIT, Codes, mix_bits
+from priorshift.scores.posterior import posterior_counts
+from priorshift.scores.scored_source import Preparation
+
+_BLOCK = 2**16  # rows whose features are in memory together: few enough for the cache of a large GPU
+
+
+def gpu_counts(
+    rows: Floats,
+    codes: Codes | None,
+    prepare: Preparation,
+    seeds: NDArray[Any],
+    models: tuple[Floats, Floats, Floats, Floats],
+    positive: Floats,
+    device: str,
+) -> ScoreCounts:
+    """Count rows by the bins of their p-values.
+
+    The fold of a row follows from its code, or from its values if `codes` is None, and from the seed of the repetition.
+    `models` are ω/2, φ/2, 2r and the constant of `Ridge`: the first of shape (repeats, columns, frequencies), the next
+    two (repeats, folds, frequencies), the last (repeats, folds). `positive` are the sorted scores of the positives,
+    shape (repeats, positives).
+    """
+    torch = import_cuda(device)
+    x = torch.as_tensor(rows, device=device) + 0.0  # makes −0.0 and 0.0 equal
+    code = _content_codes(torch, x) if codes is None else torch.as_tensor(codes.view(np.int64), device=device)
+    used = torch.as_tensor(prepare.used, device=device)
+    prepared = (x[:, used] / prepare.spread).clamp_(-prepare.far, prepare.far)
+    half, phase, twice, constant, ranked = (torch.as_tensor(array, device=device) for array in (*models, positive))
+    repeats, positives = positive.shape
+    # twice the rank of each row among the positives, of which ties count half, shape (repeats, rows)
+    ranks = torch.empty(repeats, len(x), dtype=torch.int32, device=device)
+    for k in range(repeats):
+        fold = _remainder(_mix(code ^ _signed(mix_bits(np.uint64(seeds[k])))), phase.shape[1])
+        for j in range(phase.shape[1]):
+            for members in torch.nonzero(fold == j)[:, 0].split(_BLOCK):
+                t = torch.addmm(-phase[k, j], prepared[members], half[k]).tan_().square_().add_(1)
+                scores = torch.div(twice[k, j], t, out=t).sum(dim=1) + constant[k, j]
+                scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT  # as `scores_by_fold` does
+                below = torch.searchsorted(ranked[k], scores, out_int32=True)
+                ranks[k, members] = below + torch.searchsorted(ranked[k], scores, right=True, out_int32=True)
+    p_values = (np.arange(2 * positives + 1) / 2 + 0.5) / (positives + 1)  # of each rank
+    bin_of_rank = mixture.bins(p_values)
+    bins = torch.as_tensor(bin_of_rank, dtype=torch.int32, device=device)[ranks.long()]
+    pairs = np.zeros((repeats * (repeats - 1) // 2, mixture.BINS**2))
+    for pair, (j, k) in enumerate(combinations(range(repeats), 2)):
+        pairs[pair] = torch.bincount(bins[j] * mixture.BINS + bins[k], minlength=mixture.BINS**2).cpu().numpy()
+    of_rank = [torch.bincount(rank, minlength=len(p_values)).cpu().numpy() for rank in ranks]
+    counts = np.stack([np.bincount(bin_of_rank, count, mixture.BINS) for count in of_rank]).astype(float)
+    levels = np.concatenate([posterior_counts(p_values[None], positives, count) for count in of_rank])
+    return ScoreCounts(len(rows), counts, pairs.reshape(-1, mixture.BINS, mixture.BINS), levels)
+
+
+def _content_codes(torch: Any, x: Any) -> Any:
+    """Return the hash of each row's values, as `content_codes` does."""
+    code = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+    for column in x.T:
+        code = _mix(code ^ column.contiguous().view(torch.int64))
+    return code
+
+
+def _signed(number: Any) -> int:
+    """Return the signed number of 64 bits that has the bits of an unsigned one: torch has no unsigned arithmetic."""
+    return int(np.uint64(number).view(np.int64))
+
+
+def _mix(code: Any) -> Any:
+    """Hash signed numbers of 64 bits as `mix_bits` does; products of the GPU overflow in the same way."""
+    code = code + _signed(GOLDEN)
+    for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
+        code = (code ^ _shift_right(code, shift)) * _signed(multiplier)
+    return code ^ _shift_right(code, 31)
+
+
+def _shift_right(code: Any, bits: int) -> Any:
+    """Shift the bits of signed numbers to the right, and zeros in."""
+    return (code >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _remainder(code: Any, divisor: int) -> Any:
+    """Return the remainder of signed numbers that stand for unsigned ones."""
+    return ((_shift_right(code, 1) % divisor) * 2 + (code & 1)) % divisor
