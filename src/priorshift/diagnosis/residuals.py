@@ -10,6 +10,9 @@ smallest root of det(M − λN) = 0 with the 2 × 2 Gram matrices M of (b, a) an
 λ comes from resamples: the a that fits R̂ best, shrunk by its noise, plus noise resampled by random signs. A mean
 Σ mass·φ(x) errs by a sum of independent terms mass·(φ(x) − E φ), one for each observation; with random signs before
 them the sum has the distribution of the error. All features and tests use the same signs, one for each observation.
+Such a sum has the variance that the sample shows, which with few observations may be too small by chance. So the noise
+of the few cosines of the score gets the tails of Student's distribution. That of the kernel and of the columns does
+not: there are many of them, and such chances cancel (`experiments/studies/type_one.py`).
 
 Features are a kernel of all columns, cosines of a score's p-value, and single columns. The estimator's own score
 depends on the seed and on the folds, and so would the p-value (`experiments/studies/seeds.py`). So the test has its own
@@ -105,6 +108,12 @@ def random_signs(samples: Samples, resamples: int, rng: np.random.Generator) -> 
     signs *= 2
     signs -= 1
     return signs
+
+
+def student_factors(size: float, resamples: int, rng: np.random.Generator) -> Floats:
+    """Draw the factors that make the normal error of a mean over `size` observations one of Student's distribution."""
+    freedom = size - 1
+    return np.asarray(np.sqrt(freedom / rng.chisquare(freedom, resamples)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -499,7 +508,9 @@ class ResidualFeatures:
         bins = witness.positive, witness.population, mixture.bins(p_values)
         return cls(kernel, columns, cosines, positive_means, factor, rows, bins, prepare)
 
-    def resample(self, samples: Samples, signs: Signs) -> tuple[FeatureMeans, FeatureMeans, FeatureMeans]:
+    def resample(
+        self, samples: Samples, signs: Signs, rng: np.random.Generator
+    ) -> tuple[FeatureMeans, FeatureMeans, FeatureMeans]:
         """Return the means in P, U and T, with resamples, of kernel coordinates, cosines of the score, and columns."""
         landmarks, axes = len(self.kernel.landmarks), self.kernel.axes
         # features are in this order: kernel values at the landmarks, cosines of the score, columns
@@ -508,6 +519,8 @@ class ResidualFeatures:
         means[0].value[cosines] = self.cosine_means
         for mean in means[:2]:
             mean.noise[:, cosines] *= np.sqrt(self.variance_factor)
+        for mean in means:
+            mean.noise[:, cosines] *= student_factors(mean.size, len(signs), rng)[:, None]
         kernel_means, score_means, column_means = [], [], []
         for mean in means:
             value, noise, size = mean.value, mean.noise, mean.size

@@ -265,7 +265,7 @@ def _test_residuals(
 ) -> LabelShiftTest:
     """Test label shift by the residuals of kernel and score, and each column, all in the same resamples."""
     signs = random_signs(samples, resamples, inputs.rng)
-    kernel_means, score_means, column_means = features.resample(samples, signs)
+    kernel_means, score_means, column_means = features.resample(samples, signs, inputs.rng)
     kernel = Residual.fit(kernel_means)
     # The ratio only scales the cosines, and the test is valid with any scale: 1, no shift, where R̂ does not exist.
     ratio = inputs.fit.test.ratio

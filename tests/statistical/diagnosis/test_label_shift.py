@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from exact_problems import random_problem
 from scipy.linalg import eigh
-from scipy.stats import binom, ttest_ind
+from scipy.stats import binom, kstest, t, ttest_ind
 from sklearn.linear_model import LogisticRegression
 
 from priorshift import simulate
@@ -31,6 +31,7 @@ from priorshift.diagnosis.residuals import (
     evenly_spaced,
     random_signs,
     smallest_root,
+    student_factors,
     weighted_samples,
 )
 from priorshift.diagnosis.shift_tests import label_shift_test, numbered, rank_p_values, shift_test
@@ -138,6 +139,13 @@ def test_a_group_that_stands_in_source_and_target_has_one_sign():
     assert set(T.observation[4:]).isdisjoint(source.observation) and len(set(T.observation[4:])) == 26
     signs = random_signs((P, U, T), 40, np.random.default_rng(0))
     assert signs.shape == (40, max(T.observation) + 1) and set(signs.ravel()) == {-1, 1}
+
+
+def test_factors_of_a_small_sample_turn_normal_errors_into_those_of_student():
+    rng = np.random.default_rng(0)
+    errors = rng.normal(size=20_000)
+    assert kstest(errors * student_factors(6.0, 20_000, rng), t(5).cdf).pvalue > 0.01
+    assert kstest(errors, t(5).cdf).pvalue < 1e-6
 
 
 # the residual
