@@ -453,6 +453,41 @@ def test_files_whose_noise_is_not_that_of_their_budget_are_refused(times, tmp_pa
             load(tmp_path / "a")
 
 
+IDENTIFIER = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        [], None, {}, IDENTIFIER, [IDENTIFIER] * 2, [IDENTIFIER.upper()], [IDENTIFIER[1:]], [IDENTIFIER + "0"], [1], [""],
+        [IDENTIFIER, IDENTIFIER[::-1]],  # the noise is that of one release
+        [f"{k:032x}" for k in range(2001)],  # more than rows
+    ],
+)  # fmt: skip
+def test_files_whose_identifiers_are_not_those_of_releases_are_refused(releases):
+    for one in (histograms()[2], sketches()[2]):
+        header, arrays = release(one, 1, 1e-6).to_contents()
+        assert len(header["releases"]) == 1 and type(one).from_contents(header, arrays).epsilon == 1
+        with pytest.raises(InputError, match=r"damaged or was changed"):
+            type(one).from_contents(header | {"releases": releases}, arrays)
+        plain, arrays = one.to_contents()
+        assert plain["releases"] == []
+        with pytest.raises(InputError, match=r"damaged or was changed"):
+            type(one).from_contents(plain | {"releases": [IDENTIFIER]}, arrays)
+
+
+@pytest.mark.parametrize("value", [None, True, -1, 0, 1e-7, 0.5, 1e4, 1e300, 2**70, "1", [], {}])
+def test_private_files_with_another_header_are_refused_or_read_without_an_error(value):
+    for one in (histograms()[2], sketches()[2]):
+        header, arrays = release(one, 1, 1e-6).to_contents()
+        for key in header:
+            try:
+                back = type(one).from_contents(header | {key: value}, arrays)
+            except InputError:
+                continue
+            assert back.privacy is not None and str(back)  # what has noise never loses its budget
+
+
 def test_files_of_private_parts_that_were_merged_are_read(tmp_path):
     for made, rows in ((histograms()[2], 3 * 2000), (sketches()[2], 3 * 2000)):
         parts = [release(made, epsilon, delta) for epsilon, delta in ((1, 1e-6), (0.3, 1e-7), (1, 1e-8))]
