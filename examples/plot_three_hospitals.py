@@ -104,7 +104,8 @@ print(f"by files and pooled are equal to the last digit: {equal}")
 # this guarantee. The interval includes the noise.
 #
 # The noise comes from the operating system. Seeds are used here only so that this page
-# is reproducible: anyone who knows the seed can remove the noise.
+# is reproducible: anyone who guesses the seed can remove the noise, so such a release
+# cannot be saved.
 private = {}
 for epsilon in (3, 1, 0.3, 0.1):
     b, c = (

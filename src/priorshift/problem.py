@@ -373,14 +373,24 @@ class Source:
         return fold
 
     def warn_of_unstated_sharing(self) -> None:
-        """Warn if most positives are also unlabelled rows although the user did not state it, or if no id is shared."""
+        """Warn if most positives are also unlabelled rows although the user did not state it, or if none is as stated.
+
+        Here rows are compared in single precision, so that copies that were rounded to seven digits or more are found.
+        """
         if self.metadata.ids is not None:
             if not len(self.shared):
                 warn("No id is in both source tables; check the id column, or leave shared out.", DuplicateRowsWarning)
             return
         if self.metadata.identical:
+            if not len(self.shared):
+                warn(
+                    "No row is identical, in every digit, in both source tables. If rows were rounded or stored in "
+                    "another precision, use an id column; otherwise leave shared out.",
+                    DuplicateRowsWarning,
+                )
             return
-        codes = observations.row_codes(self.table.values)  # equal for equal rows
+        with np.errstate(over="ignore"):  # numbers beyond single precision become infinite
+            codes = observations.row_codes(self.table.values.astype(np.float32))  # equal for equal rows
         m = len(self.positive)
         codes_P, codes_U = codes[:m], codes[m:]  # the positives come first, see `from_samples`
         if len(np.unique(codes_U)) < 0.9 * len(codes_U):
@@ -388,9 +398,9 @@ class Source:
         repeated = int(np.isin(codes_P, codes_U).sum())
         if repeated > m / 2:
             warn(
-                f"{repeated} of {m} positive rows are also in the unlabeled table. If they are the same observations, "
-                "pass shared='identical' or the name of an id column (--identical-rows, --id-column); otherwise the "
-                "estimate and its interval are off.",
+                f"{repeated} of {m} positive rows are also in the unlabeled table, to seven digits. If they are the "
+                "same observations, pass shared='identical' or the name of an id column (--identical-rows, "
+                "--id-column); otherwise the estimate and its interval are off.",
                 DuplicateRowsWarning,
             )
 

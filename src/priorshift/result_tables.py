@@ -17,6 +17,9 @@ from priorshift.errors import MissingExtraError
 Record = Mapping[str, Any]
 _LIBRARIES = ("pandas", "polars")
 _FORMULA_STARTS = frozenset("=+-@＝＋－＠")  # some spreadsheets convert the full-width ones
+_WHITESPACE_STARTS = frozenset("\t\r\n")
+_SEPARATOR = re.compile(r"([,;\t\r\n])")  # where a spreadsheet may split a line
+_HARMLESS = re.compile(r"(?:\w[^,;\t\r\n]*)?")  # most cells, which need not be looked at more closely
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
@@ -76,23 +79,36 @@ def csv_line(cells: Sequence[str], separator: str = ",", end: str = "\n") -> str
 
 
 def is_formula(cell: str) -> bool:
-    """Return whether a spreadsheet may compute a cell as a formula, also after spaces and invisible characters."""
-    if not cell or cell[0].isalnum() or _NUMBER.fullmatch(cell):
-        return False
-    if cell[0] in "\t\r\n":
-        return True
-    # Cc and Cf are control and format characters, which are invisible
-    visible = [c for c in cell if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf")]
-    starts_formula = bool(visible) and visible[0] in _FORMULA_STARTS
-    return starts_formula and not _NUMBER.fullmatch(cell.strip())
+    """Return whether a spreadsheet may compute a cell, or what follows a separator in it, as a formula."""
+    return escape_formula(cell) != cell
 
 
 def escape_formula(cell: str) -> str:
     """Put an apostrophe before text that a spreadsheet would compute as a formula, as people do by hand.
 
-    Names of targets and levels come from files of others: =HYPERLINK(…) must not run where our table is opened.
+    Names of targets and levels come from files of others: =HYPERLINK(…) must not run where our table is opened. A
+    spreadsheet may split lines at another separator than ours, and then also within quotes, so text that follows a
+    separator or a line break is treated like a cell. It may be joined with the next cell, so there also a number is.
     """
-    return f"'{cell}" if is_formula(cell) else cell
+    if _HARMLESS.fullmatch(cell) or _NUMBER.fullmatch(cell):
+        return cell
+    first, *pieces = _SEPARATOR.split(cell)  # the text before the first separator, then separators and texts in turn
+    for k in range(1, len(pieces), 2):
+        if _first_visible(pieces[k], ignored='"') in _FORMULA_STARTS:
+            pieces[k] = f"'{pieces[k]}"
+    starts_formula = cell[:1] in _WHITESPACE_STARTS or _first_visible(cell) in _FORMULA_STARTS
+    prefix = "'" if starts_formula and not _NUMBER.fullmatch(cell.strip()) else ""
+    return prefix + first + "".join(pieces)
+
+
+def _first_visible(text: str, ignored: str = "") -> str:
+    """Return the first character that is not a space, invisible or `ignored`; empty if there is none."""
+    for character in text:
+        # Cc and Cf are control and format characters, which are invisible
+        is_visible = not character.isspace() and unicodedata.category(character) not in ("Cc", "Cf")
+        if is_visible and character not in ignored:
+            return character
+    return ""
 
 
 def to_plain(value: Any) -> Any:

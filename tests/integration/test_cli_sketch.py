@@ -294,6 +294,66 @@ def test_empty_standard_input_is_refused_by_a_sentence(tmp_path, capsys, monkeyp
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--epsilon", "-1", "--delta", "1e-6", "--like", "first"], "epsilon is -1"),
+        (["--epsilon", "1", "--delta", "2", "--like", "first"], "delta is 2"),
+        (["--epsilon", "1e-6", "--delta", "1e-15", "--like", "first"], "too small for a sketch of 512 features"),
+        (["--epsilon", "1", "--delta", "1e-6"], "--epsilon needs --like"),
+        (
+            ["--epsilon", "1", "--delta", "1e-6", "--like", "first", "--weight-column", "w"],
+            "--weight-column .*--epsilon",
+        ),
+    ],
+)
+def test_a_privacy_budget_is_checked_before_rows_are_read(options, sentence, path, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Sketch.from_sample(path, features=512, drop=["id", "w"]).save("first")
+
+    def fail(*args):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr(command, "open_chunks", fail)
+    assert run(path, "-o", "u", *options) == 2
+    with pytest.raises(AssertionError, match=sentence):
+        raise AssertionError(capsys.readouterr().err)
+    assert sorted(os.listdir()) == ["first", "t.parquet"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_a_checkpoint_can_be_read_by_its_owner_alone_from_its_creation_on(path, tmp_path, monkeypatch):
+    small_batches(monkeypatch)
+    usual, modes = container.write, []
+
+    def watch(file, *args, **settings):
+        seen = os.replace
+
+        def replace(draft, final):
+            modes.append(oct(os.stat(draft).st_mode & 0o777))
+            seen(draft, final)
+            modes.append(oct(os.stat(final).st_mode & 0o777))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", replace)
+            usual(file, *args, **settings)
+
+    monkeypatch.setattr(container, "write", watch)
+    previous = os.umask(0o022)
+    try:
+        stop_after(monkeypatch, 3)
+        assert run(path, "-o", tmp_path / "u", *FEATURES) == 130
+        assert set(modes) == {"0o600"} and len(modes) >= 6
+        os.chmod(tmp_path / "u.part", 0o644)
+        stop_after(monkeypatch, 1)
+        assert run(path, "-o", tmp_path / "u", *FEATURES) == 130
+        assert os.stat(tmp_path / "u.part").st_mode & 0o777 == 0o600
+        assert run(path, "-o", tmp_path / "u", *FEATURES) == 0
+        assert os.stat(tmp_path / "u").st_mode & 0o777 == 0o644  # the sketch is as other files are
+    finally:
+        os.umask(previous)
+
+
 def test_standard_input_is_sketched_without_being_kept(frame, tmp_path, capsys, monkeypatch):
     content = io.TextIOWrapper(io.BytesIO(frame.to_csv(index=False).encode()))
     monkeypatch.setattr(sys, "stdin", content)

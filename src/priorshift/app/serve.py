@@ -1,24 +1,20 @@
 """Serving the page: a free port, an address with a secret, a private folder for uploaded files, and a clean end.
 
-The folder is deleted at exit or, if the process was killed, at the next start: a lock, which the system releases when
-its owner dies, shows which folders are left over.
+The folder is deleted at exit or, if the process was killed, at the next start.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
-import time
 import warnings
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,60 +23,14 @@ import uvicorn
 from priorshift.app.routes import AccessMiddleware, Site
 from priorshift.app.uploads import Limits
 from priorshift.errors import InputError
+from priorshift.io.temporary_folders import temporary_folder
 
-_PREFIX, _LOCK = "priorshift-app-", "lock"
-_GRACE = 60.0  # seconds in which a new folder may not have its lock yet
 LOCAL = ("127.0.0.1", "localhost")
 
 
-@contextmanager
-def private_folder() -> Iterator[Path]:
+def private_folder() -> AbstractContextManager[Path]:
     """Create a temporary folder that only this user can read, and delete it when the context ends."""
-    _remove_leftovers()
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as folder:
-        lock = os.open(Path(folder, _LOCK), os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            _take_lock(lock)
-            yield Path(folder)
-        finally:
-            os.close(lock)
-
-
-def _remove_leftovers() -> None:
-    """Delete private folders of this user whose process was killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            status = folder.lstat()
-            is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-            if is_ours and folder.is_dir() and not folder.is_symlink() and _is_left_over(folder, status.st_mtime):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_left_over(folder: Path, modified: float) -> bool:
-    """Return whether no process holds the lock of a folder, which was last modified at a Unix time, in seconds."""
-    try:
-        lock = os.open(folder / _LOCK, os.O_RDWR)
-    except FileNotFoundError:
-        return time.time() - modified > _GRACE
-    try:
-        _take_lock(lock)
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-    return True
-
-
-def _take_lock(lock: int) -> None:
-    """Lock a file descriptor, without waiting; raise OSError if another process holds the lock."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        return
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return temporary_folder("priorshift-app-")
 
 
 def serve(

@@ -21,7 +21,7 @@ from priorshift.io.chunks import check_distinct_files
 from priorshift.io.files import Fields, is_saved
 from priorshift.sketch import Histogram, ScoreModel, Sketch, container, load
 from priorshift.sketch.design import open_chunks
-from priorshift.sketch.private import release
+from priorshift.sketch.private import check_budget, moments_noise, release
 
 _SECONDS = 30.0  # between two checkpoints
 _NAME = "the sample"  # in messages
@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> None:
     check_writable("--output", args.output, [*args.files, args.like, args.positive, args.unlabeled])
     if (args.epsilon is None) != (args.delta is None):
         raise InputError("--epsilon and --delta belong together; pass both, or none.")
+    if args.epsilon is not None:
+        check_budget(args.epsilon, args.delta)
     if args.positive or args.unlabeled:
         _fit_model(args)
         return
@@ -101,6 +103,7 @@ def _merge(args: argparse.Namespace) -> Summary:
 def _summarize(args: argparse.Namespace) -> Summary:
     """Summarise tables as a sketch, or as a histogram by a score model, from the last checkpoint on, and save it."""
     like = _load_like(args)
+    _check_release(args, like)
     drop, fingerprint = tuple(args.drop), None
     if like is not None:
         design = like.design if isinstance(like, Sketch) else like
@@ -141,6 +144,19 @@ def _load_like(args: argparse.Namespace) -> Sketch | ScoreModel | None:
     if isinstance(like, ScoreModel):
         _refuse(args, ("weight_column",), "does not apply with a score model, which counts rows")
     return like
+
+
+def _check_release(args: argparse.Namespace, like: Sketch | ScoreModel | None) -> None:
+    """Raise InputError, before any row is read, if the summary could not be released with noise."""
+    if args.epsilon is None or isinstance(like, ScoreModel):
+        return
+    if like is None:
+        raise InputError(
+            "--epsilon needs --like: the rows of a first sketch fix its columns and scale, which no noise hides. Pass "
+            "--like with a score model or a sketch of other rows."
+        )
+    _refuse(args, ("weight_column",), "does not apply with --epsilon, since noise does not hide rows with weights")
+    moments_noise(like.design.features.size, args.epsilon, args.delta)
 
 
 def _save(summary: Summary, args: argparse.Namespace) -> Summary:
@@ -204,10 +220,10 @@ class Checkpoint:
         return summary
 
     def _save(self, summary: Summary) -> None:
-        """Write a checkpoint with the summary so far."""
+        """Write a checkpoint with the summary so far, for this user alone: noise is added at the end only."""
         header, arrays = summary.to_contents()
         content = {"files": self.files, "settings": self.settings, "summary": header}
-        container.write(self.path, container.CHECKPOINT, content, arrays)
+        container.write(self.path, container.CHECKPOINT, content, arrays, private=True)
 
     def _difference(self, header: dict[str, Any]) -> str | None:
         """Return how the files or settings in the header of a stored checkpoint differ from these; None if equal."""

@@ -8,7 +8,6 @@ import math
 import os
 import shutil
 import stat
-import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.csv_text import WINDOWS, Source, encoding_of, explain_errors, open_bytes
+from priorshift.io.temporary_folders import temporary_folder
 from priorshift.warning_records import FormatNotice, warn
 
 TEXT = (".csv", ".tsv", ".txt")
@@ -30,6 +30,7 @@ PARQUET = (".parquet", ".pq")
 WORKBOOKS = (".xlsx", ".xlsm")  # Excel's files since 2007
 _SPREADSHEETS = (".xls", ".xlsb", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # first bytes of Excel's files before 2007
+_DRAFTS = ".priorshift-draft-"  # beginning of the names of folders with files that are being written
 _PATIENCE = 2.0  # seconds to wait for the writer of a pipe
 
 # First bytes (in lower case) of files that are not tables, what the file is, and what to do instead.
@@ -181,18 +182,37 @@ def _unreadable(name: str, error: OSError) -> InputError:
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the path of a temporary file, which replaces `path` when the context ends; a symbolic link stays a link."""
+def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
+    """Yield the path of a temporary file, which replaces `path` when the context ends; a symbolic link stays a link.
+
+    Its content is on disk before it replaces the file, so that after a power failure `path` is the old or the new one.
+    A `private` file can be read by its owner alone, from its creation on.
+    """
     try:
         file = Path(os.path.realpath(path))
-        with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-            draft = Path(folder) / file.name
+        with temporary_folder(_DRAFTS, file.parent) as folder:
+            draft = folder / "draft" / file.name  # next to no other file, whatever its name
+            draft.parent.mkdir()
+            if private:
+                draft.touch(mode=0o600, exist_ok=False)
             yield draft
-            if file.exists():
+            if file.exists() and not private:
                 shutil.copymode(file, draft)
+            _write_to_disk(draft, os.O_RDWR)
             os.replace(draft, file)
+        with suppress(OSError):  # Windows cannot open a folder, and some file systems cannot write one
+            _write_to_disk(file.parent, os.O_RDONLY)
     except OSError as error:  # its own message would name the temporary file
         raise InputError(f"Cannot write {path}: {error.strerror or error}. No file was changed.") from None
+
+
+def _write_to_disk(path: Path, flags: int) -> None:
+    """Wait until the system has written a file, or the names in a folder, to disk; `flags` say how it is opened."""
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class Fields:

@@ -175,8 +175,18 @@ def check_arrays(
             raise fields.refused(f"its {name!r} holds numbers of the type {arrays[name].dtype}")
 
 
-def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Write a header and arrays as a file of this `kind`, in the module's format, completely or not at all."""
+def write(
+    path: str | os.PathLike[str],
+    kind: str,
+    header: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    *,
+    private: bool = False,
+) -> None:
+    """Write a header and arrays as a file of this `kind`, in the module's format, completely or not at all.
+
+    A `private` file can be read by its owner alone.
+    """
     stored = {name: _to_stored(array, name) for name, array in arrays.items()}
     entries = [{"name": name, "dtype": a.dtype.str, "shape": list(a.shape)} for name, a in stored.items()]
     metadata = {"format": _FORMAT, "kind": kind, "priorshift": __version__, "header": header, "arrays": entries}
@@ -185,7 +195,7 @@ def write(path: str | os.PathLike[str], kind: str, header: dict[str, Any], array
     parts: list[bytes | memoryview] = [MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text]
     parts += [_as_bytes(array) for array in stored.values()]
     digest = hashlib.sha256()
-    with atomic_write(path) as temporary, temporary.open("wb") as file:
+    with atomic_write(path, private=private) as temporary, temporary.open("wb") as file:
         for part in parts:
             digest.update(part)
             file.write(part)

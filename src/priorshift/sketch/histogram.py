@@ -68,8 +68,7 @@ class Histogram(private.Summary):
     folds: int  # number of cross-fitting folds of the model
     km2_prior: float  # KM2's estimate of the source prior, from the model; NaN if unknown
     fitted: int  # number of unlabelled rows to which the model was fitted
-    epsilon: float | None = None  # budget of a private release; None without noise
-    delta: float | None = None
+    privacy: private.Privacy | None = None  # of a private release; None without noise
 
     @classmethod
     def from_sample(cls, sample: Any, model: ScoreModel, *, device: str = "auto", start: int = 0) -> Histogram:
@@ -158,8 +157,7 @@ class Histogram(private.Summary):
         Histogram
         """
         self.check_same_model(other)
-        epsilon, delta = self.merged_budget(other)
-        return replace(self, counted=self.counted.merge(other.counted), epsilon=epsilon, delta=delta)
+        return replace(self, counted=self.counted.merge(other.counted), privacy=self.merged_privacy(other))
 
     def update(self, sample: Any, model: ScoreModel) -> Histogram:
         """Add further rows.
@@ -191,7 +189,7 @@ class Histogram(private.Summary):
     def with_noise(self, epsilon: float, delta: float, random_state: Any) -> Histogram:
         """Return a copy with the noise of an (ε, δ)-private release."""
         counted = private.add_noise_to_counts(self.counted, epsilon, delta, random_state)
-        return replace(self, counted=counted, epsilon=float(epsilon), delta=float(delta))
+        return replace(self, counted=counted, privacy=private.Privacy.for_release(epsilon, delta, random_state))
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the header and the arrays of a file; `km2_prior` is None if unknown, since JSON has no NaN.
@@ -200,8 +198,9 @@ class Histogram(private.Summary):
         each first bin, and for each pair its second bin and its rows.
         """
         counted = self.counted
-        names = ("model", "ranked", "folds", "fitted", "epsilon", "delta")
+        names = ("model", "ranked", "folds", "fitted")
         header = {"rows": counted.rows, "noise": counted.noise} | {name: getattr(self, name) for name in names}
+        header |= self.privacy_header()
         header["km2_prior"] = self.km2_prior if np.isfinite(self.km2_prior) else None
         if counted.pairs is None:  # a private release, which has counts of groups of bins only
             return header, {"counts": counted.grouped}
@@ -221,16 +220,18 @@ class Histogram(private.Summary):
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build a histogram from the header and the arrays of a file, and check them."""
-        fields = Fields(header, "rows model ranked folds km2_prior fitted noise epsilon delta", "the histogram")
+        fields = Fields(
+            header, "rows model ranked folds km2_prior fitted noise epsilon delta releases", "the histogram"
+        )
         counted = _read_counts(arrays, fields)
         model = fields.text("model")
         if not _FINGERPRINT.fullmatch(model):
             raise fields.refused("'model' is not the fingerprint of a model")
         sensitivity = private.counts_sensitivity(repeats=len(arrays["counts"]))
-        budget = private.read_budget(fields, fields.number("noise"), sensitivity, counted.rows)
+        privacy = private.Privacy.read(fields, counted.noise, sensitivity, counted.rows)
         ranked, folds, fitted = (fields.whole(name, 2) for name in ("ranked", "folds", "fitted"))
         km2_prior = float("nan") if fields.is_none("km2_prior") else fields.number("km2_prior", 0.0, 1.0)
-        return cls(counted, model, ranked, folds, km2_prior, fitted, *budget)
+        return cls(counted, model, ranked, folds, km2_prior, fitted, privacy)
 
 
 def _row_blocks(

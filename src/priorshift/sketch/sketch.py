@@ -82,8 +82,7 @@ class Sketch(private.Summary):
     design: Design  # how a row becomes random features
     moments: FeatureMoments  # sums over rows of the features and of their products
     own_design: bool = True  # whether its rows fixed the design, which then reveals something of them
-    epsilon: float | None = None  # budget of a private release; None without noise
-    delta: float | None = None
+    privacy: private.Privacy | None = None  # of a private release; None without noise
 
     @classmethod
     def from_sample(
@@ -202,8 +201,8 @@ class Sketch(private.Summary):
         if not isinstance(other, Sketch):
             raise InputError(f"merge takes a Sketch, but got {type(other).__name__}; use update for rows.")
         self.design.check_same(other.design, "this one", "the other")
-        budget = self.merged_budget(other)
-        return Sketch(self.design, self.moments + other.moments, self.own_design or other.own_design, *budget)
+        privacy = self.merged_privacy(other)
+        return Sketch(self.design, self.moments + other.moments, self.own_design or other.own_design, privacy)
 
     def update(self, sample: Any, weights: Any = None) -> Sketch:
         """Return the sketch of this sample and further rows.
@@ -229,7 +228,7 @@ class Sketch(private.Summary):
                 "that was made like one of public rows: Sketch.from_sample(sample, like=first)."
             )
         moments = private.add_noise_to_moments(self.moments, epsilon, delta, random_state)
-        return replace(self, moments=moments, epsilon=float(epsilon), delta=float(delta))
+        return replace(self, moments=moments, privacy=private.Privacy.for_release(epsilon, delta, random_state))
 
     def to_contents(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the header and the arrays of a file; of the second moment the upper triangle, row by row."""
@@ -238,9 +237,7 @@ class Sketch(private.Summary):
             "design": self.design.to_header() | {"fingerprint": self.design.fingerprint},
             "moments": {"rows": moments.rows, "weighted": moments.is_weighted, "noise": moments.noise},
             "own_design": self.own_design,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-        }
+        } | self.privacy_header()
         return header, {
             "frequencies": self.design.features.frequencies,
             "weights": np.array([moments.weight, moments.squares]),
@@ -252,15 +249,15 @@ class Sketch(private.Summary):
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build a sketch from the header and the arrays of a file, and check them."""
-        fields = Fields(header, "design moments own_design epsilon delta", "a sketch")
+        fields = Fields(header, "design moments own_design epsilon delta releases", "a sketch")
         design_arrays = {name: array for name, array in arrays.items() if name == "frequencies"}
         moment_arrays = {name: array for name, array in arrays.items() if name != "frequencies"}
         design = Design.from_header(header["design"], design_arrays)
         moments = _read_moments(header["moments"], moment_arrays, design.features.size)
         if (moments.noise > 0) != (not fields.is_none("epsilon")):
             raise fields.refused("it has noise without a budget, or a budget without noise")
-        budget = private.read_budget(fields, moments.noise, private.MOMENTS_SENSITIVITY, moments.rows)
-        return cls(design, moments, fields.flag("own_design"), *budget)
+        privacy = private.Privacy.read(fields, moments.noise, private.MOMENTS_SENSITIVITY, moments.rows)
+        return cls(design, moments, fields.flag("own_design"), privacy)
 
     def __len__(self) -> int:
         """Return the number of rows of the sample."""

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -72,10 +73,27 @@ def test_a_line_is_read_back_as_the_cells_that_it_was(separator):
 def test_a_cell_that_is_a_formula_gets_an_apostrophe_and_no_other_does():
     for name in HOSTILE:
         assert is_formula(name) == starts_a_formula(name), repr(name)
-        assert escape_formula(name) == (f"'{name}" if starts_a_formula(name) else name)
+        escaped = f"'{name}" if starts_a_formula(name) else name
+        assert escape_formula(name) == escaped.replace("\t=", "\t'=")  # after a tab a spreadsheet may begin a cell
         assert not is_formula(escape_formula(name))
     for number in NUMBERS:
         assert escape_formula(number) == number
+
+
+@pytest.mark.parametrize(("own", "other"), list(permutations([",", ";", "\t"], 2)))
+def test_no_cell_is_a_formula_where_a_spreadsheet_splits_lines_elsewhere(own, other):
+    """A spreadsheet splits at its own separator, also within quotes that a cell does not begin with, and at line ends."""
+    names = [*HOSTILE, *(f"x{mark}{rest}" for mark in ",;\t\r\n" for rest in HOSTILE if len(rest) < 100)]
+    names += ['x;"=cmd()"', "x; =cmd()", 'x; "" \u200b=cmd()', "x;-1", "a;b,=c;d\n@e", ";;=1", "x;'=1", ";=1,=2\t=3"]
+    for name in names:
+        line = csv_line(["a", escape_formula(name), "b"], own)
+        pieces = [piece for part in line.splitlines() for piece in part.split(other)]
+        for cell in (*pieces, *(cell for row in read(line, other) for cell in row)):
+            begins = cell.lstrip('" \u200b\x00\ufeff\u202e\u00a0')
+            assert begins[:1] not in tuple("=+-@＝＋－＠"), (name, line, cell)
+        assert not is_formula(escape_formula(name)), name
+    assert is_formula("x;=cmd()") and escape_formula("x;=cmd()") == "x;'=cmd()"
+    assert escape_formula("5;3,2 a; b") == "5;3,2 a; b"
 
 
 def test_a_composed_table_has_no_formula_in_its_header_or_its_rows():

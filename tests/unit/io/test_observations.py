@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priorshift.errors import InputError
+import priorshift as ps
+from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.io.observations import find_copies, repeats_by_chance
 from priorshift.problem import Source
 
@@ -63,3 +64,32 @@ def test_copies_are_found_where_they_cannot_be_chance():
     fold = source.deal_folds(2, rng)
     assert (source.copies == 3).all()
     assert (fold.reshape(20, 3) == fold[::3, None]).all()
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        lambda rows: rows.copy(),
+        lambda rows: rows.astype(np.float32),
+        lambda rows: rows * (1 + 1e-12 * np.random.default_rng(1).normal(size=rows.shape)),
+    ],
+    ids=["same", "single precision", "noise"],
+)
+def test_positives_that_are_in_the_unlabeled_table_are_seen_in_another_precision_too(store):
+    s = ps.simulate.gaussian(0.3, 0.5, 400, 300, shared=False, random_state=0)
+    unlabeled = np.concatenate([s.unlabeled, store(s.positive)])
+    with pytest.warns(DuplicateRowsWarning, match=r"also in the unlabeled table, to seven digits.*id"):
+        ps.estimate_prior(s.positive, unlabeled, s.target, source_prior=0.3, random_state=0)
+
+
+def test_near_copies_are_no_copies_and_stated_ones_that_are_not_found_are_warned_of():
+    s = ps.simulate.gaussian(0.3, 0.5, 400, 300, shared=False, random_state=0)
+    stored = s.positive.astype(np.float32)
+    with pytest.warns(DuplicateRowsWarning, match=r"No row is identical.*id column"):
+        ps.estimate_prior(
+            s.positive, np.concatenate([s.unlabeled, stored]), s.target, source_prior=0.3, shared="identical",
+            random_state=0,
+        )  # fmt: skip
+    noisy = s.target * (1 + 1e-12 * np.random.default_rng(1).normal(size=s.target.shape))
+    assert len(find_copies(np.concatenate([s.target, s.target]))) == len(s.target)
+    assert len(find_copies(np.concatenate([s.target, noisy]))) == 0

@@ -303,17 +303,17 @@ def test_scales_that_would_overflow_are_refused(model, tmp_path, key):
 
 def test_histograms_of_fewer_repetitions_are_of_another_model(histograms, tmp_path):
     P, U, T = histograms
-    header, arrays = release(T, 1, 1e-3, 0).to_contents()
+    header, arrays = release(T, 1, 1e-3).to_contents()
     container.write(tmp_path / "a", "histogram", header, {"counts": arrays["counts"][:3]})
     fewer = Histogram.load(tmp_path / "a")
-    for ask in (lambda: ps.estimate_prior(P, U, fewer, source_prior=0.2), lambda: fewer.merge(release(T, 1, 1e-3, 0))):
+    for ask in (lambda: ps.estimate_prior(P, U, fewer, source_prior=0.2), lambda: fewer.merge(release(T, 1, 1e-3))):
         with pytest.raises(InputError, match=r"score models"):
             ask()
 
 
 def test_counts_that_overflow_are_refused_without_a_warning(histograms, tmp_path):
     header, arrays = histograms[2].to_contents()
-    released, noisy = release(histograms[2], 1, 1e-3, 0).to_contents()
+    released, noisy = release(histograms[2], 1, 1e-3).to_contents()
     for head, wrong in (
         (header, arrays | {"counts": arrays["counts"] * 0 + 2**62}),
         (header, arrays | {"pair_counts": arrays["pair_counts"] * 0 + 2**62}),

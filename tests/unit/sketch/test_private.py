@@ -53,6 +53,15 @@ def sketches(features=64):
     return tuple(Sketch.from_sample(rows, like=public) for rows in (s.positive, s.unlabeled, s.target))
 
 
+@pytest.fixture
+def quick_noise(monkeypatch):
+    """Draw noise from a generator of normal numbers, for simulations of thousands of releases."""
+    rng = np.random.default_rng(6)
+    monkeypatch.setattr(
+        private, "discrete_normal", lambda count, scale, draw: np.rint(rng.normal(0, scale, count)).astype(np.int64)
+    )
+
+
 # ---- the mechanism
 
 
@@ -150,7 +159,8 @@ def test_noise_of_counts_has_the_spread_that_is_stated():
 def test_noise_of_moments_has_the_spread_that_is_stated():
     target = sketches()[2]
     rng = np.random.default_rng(1)
-    sigma = private.gaussian_noise(2.0, 1.0, 1e-6)
+    sigma, _ = private.moments_noise(64, 1.0, 1e-6)
+    assert 0 < sigma / private.gaussian_noise(2.0, 1.0, 1e-6) - 1 < 1e-6  # for rounding
     plain, upper = target.moments, np.triu_indices(64, 1)
     found = {"total": [], "beside": [], "diagonal": []}
     for _ in range(30):
@@ -168,15 +178,106 @@ def test_noise_of_moments_has_the_spread_that_is_stated():
 
 
 def test_noise_of_the_system_is_normal_and_never_the_same():
-    first, second = (private.add_gaussian_noise(np.zeros(20_000), 2.0) for _ in range(2))
+    system = private.integer_source(None)
+    first, second = (private.add_discrete_noise(np.zeros(20_000), 2.0, 2.0**-27, system) for _ in range(2))
     assert stats.kstest(first / 2, "norm").pvalue > 1e-4
     assert not np.array_equal(first, second)
     assert abs(np.corrcoef(first, second)[0, 1]) < 5 / sqrt(20_000)
 
 
 def test_what_is_released_lies_on_a_grid_far_finer_than_the_noise():
-    made = private.add_gaussian_noise(np.random.default_rng(0).random(1000), 3.0, 0)
-    assert (made * 2.0**19 == np.round(made * 2.0**19)).all()  # 2 ≤ 3 < 4: steps of 2 · 2⁻²⁰
+    assert private.grid_of(3.0) == 2.0**-27  # 2 ≤ 3 < 4: steps of 2 · 2⁻²⁸
+    values = np.random.default_rng(0).random(1000)
+    made = private.add_discrete_noise(values, 3.0, 2.0**-27, private.integer_source(0))
+    assert (made * 2.0**27 == np.round(made * 2.0**27)).all()
+    # also the largest noise of counts, which is as coarse as counts are, and of moments fits into 64 bits
+    for sigma, grid in ((private.gaussian_noise(10.0, 1e-6, 1e-15), 1.0), private.moments_noise(64, 1e-5, 1e-15)):
+        noise = private.add_discrete_noise(np.zeros(2000), sqrt(2) * sigma, grid, private.integer_source(0))
+        assert stats.kstest(noise / (sqrt(2) * sigma), "norm").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("source", [None, 0])
+@pytest.mark.parametrize("scale", [1, 2, 7])
+def test_discrete_noise_has_the_probabilities_of_its_definition(scale, source):
+    drawn = private.discrete_normal(200_000, scale, private.integer_source(source))
+    x = np.arange(-9 * scale, 9 * scale + 1)
+    share = np.exp(-(x**2) / (2 * scale**2))
+    share /= share.sum()
+    expected = 200_000 * share
+    observed = np.bincount(drawn + 9 * scale, minlength=len(x))
+    often = expected > 5
+    apart = ((observed - expected)[often] ** 2 / expected[often]).sum()
+    assert stats.chi2.sf(apart, often.sum() - 1) > 1e-5
+    assert observed[~often].sum() < expected[~often].sum() + 6 * sqrt(expected[~often].sum()) + 3
+
+
+@pytest.mark.parametrize("k", [0, 3, 9, 20])
+def test_noise_is_exact_in_its_far_tails(k, monkeypatch):
+    # of numbers from k to k + 1 standard deviations, which a probability of 1e-88 hides from any sample
+    scale, count = 50, 40_000
+    monkeypatch.setattr(private, "_draw_multiples", lambda number, draw: np.full(number, k))
+    drawn = np.abs(private.discrete_normal(count, scale, private.integer_source(1)))
+    assert drawn.min() >= k * scale and drawn.max() < (k + 1) * scale
+    j = np.arange(scale)
+    share = np.exp(-j * (2 * k * scale + j) / (2 * scale**2))
+    share[0] *= 0.5 if k == 0 else 1  # zero has one sign only
+    expected = count * share / share.sum()
+    observed = np.bincount(drawn - k * scale, minlength=scale)
+    often = expected > 5
+    apart = ((observed - expected)[often] ** 2 / expected[often]).sum()
+    assert stats.chi2.sf(apart, often.sum() - 1) > 1e-5
+
+
+def test_noise_beyond_eight_standard_deviations_takes_every_value_of_the_grid(monkeypatch):
+    # noise from 63 random bits leaves gaps there: 2⁻⁶⁴ is a step of more than the grid
+    monkeypatch.setattr(private, "_draw_multiples", lambda number, draw: np.full(number, 8))
+    drawn = private.discrete_normal(20_000, 2**28, private.integer_source(2))
+    assert len(np.unique(drawn % 4)) == 4 and len(np.unique(drawn)) > 19_990
+    assert np.bincount(drawn % 4).max() < 5000 + 6 * sqrt(20_000 * 3 / 16)
+
+
+def test_multiples_of_the_standard_deviation_have_their_probabilities():
+    k = private._draw_multiples(400_000, private.integer_source(3))
+    share = np.exp(-(np.arange(6) ** 2) / 2)
+    expected = len(k) * share / np.exp(-(np.arange(40) ** 2) / 2).sum()
+    apart = ((np.bincount(k, minlength=6)[:6] - expected) ** 2 / np.maximum(expected, 1)).sum()
+    assert stats.chi2.sf(apart, 5) > 1e-5
+
+
+@pytest.mark.parametrize("gamma", [(0, 3), (1, 3), (1, 1), (2**59, 2**60)])
+def test_a_trial_succeeds_with_the_exponential_of_a_fraction(gamma):
+    numerator, denominator = gamma
+    made = private.bernoulli_exp(np.full(200_000, numerator, dtype=np.uint64), denominator, private.integer_source(4))
+    expected = exp(-numerator / denominator)
+    assert abs(made.mean() - expected) <= 5 * sqrt(expected * (1 - expected) / 200_000)
+
+
+def test_integers_of_the_system_are_uniform_and_words_with_unequal_remainders_are_drawn_again(monkeypatch):
+    for bound in (3, 200, 1000):
+        counts = np.bincount(private._system_integers(bound, 100_000), minlength=bound)
+        assert len(counts) == bound and stats.chisquare(counts).pvalue > 1e-5
+    words = iter([np.array([2**64 - 1, 7], np.uint64).tobytes(), np.array([9], np.uint64).tobytes()])
+    monkeypatch.setattr(private.os, "urandom", lambda size: next(words))
+    np.testing.assert_array_equal(private._system_integers(1000, 2), [9, 7])  # 2⁶⁴ − 1 is above the last multiple
+
+
+@pytest.mark.parametrize("shift", [(28,), (12, 16), (8, 8, 8)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1, 1e-6), (5, 1e-9), (10, 1e-3)])
+def test_delta_of_discrete_noise_is_that_of_normal_noise_up_to_the_square_of_the_grid(epsilon, delta, shift):
+    length = sqrt(sum(step**2 for step in shift))
+    scale = int(np.ceil(private.gaussian_noise(length, epsilon, delta)))
+    x = np.arange(-12 * scale, 12 * scale + 1)
+    share = np.exp(-(x**2) / (2 * scale**2))
+    share /= share.sum()
+    sums = np.ones(1)  # probabilities of ⟨shift, noise⟩
+    for step in shift:
+        spread = np.zeros(len(x) * step - step + 1)
+        spread[::step] = share
+        sums = np.convolve(sums, spread)
+    inner = np.arange(len(sums)) - len(sums) // 2
+    loss = (2 * inner + length**2) / (2 * scale**2)  # log of the likelihood ratio of two samples that lie `shift` apart
+    found = (sums * -np.expm1(np.minimum(epsilon - loss, 0))).sum()
+    assert found == pytest.approx(private.privacy_loss(scale / length, epsilon), rel=3 / scale**2)
 
 
 def test_a_seed_gives_the_same_release_and_the_sample_stays_as_it_was():
@@ -186,7 +287,39 @@ def test_a_seed_gives_the_same_release_and_the_sample_stays_as_it_was():
         np.testing.assert_array_equal(arrays[0], arrays[1])
         assert not np.array_equal(arrays[0], arrays[2])
         assert one.epsilon is None and (a.epsilon, a.delta) == (1.0, 1e-6)
-        assert str(a).endswith(", private (epsilon 1, delta 1e-06)") and "private" not in str(one)
+        assert "private" not in str(one) and str(release(one, 1, 1e-6)).endswith(", private (epsilon 1, delta 1e-06)")
+
+
+def test_a_release_from_a_seed_does_not_call_itself_private_and_is_not_saved(tmp_path):
+    for one in (histograms()[2], sketches()[2]):
+        for seed in (0, np.random.default_rng(0)):
+            made = release(one, 1, 1e-6, seed)
+            assert re.search(r"not private, .* seed \(epsilon 1, delta 1e-06\)$", str(made))
+            for seeded in (made, made.merge(release(one, 1, 1e-6)), release(one, 1, 1e-6).merge(made)):
+                with pytest.raises(InputError, match=r"seed.*random_state"):
+                    seeded.save(tmp_path / "a")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_copy_of_a_release_does_not_count_twice(tmp_path):
+    for one, other in ((histograms()[1], histograms()[2]), (sketches()[1], sketches()[2])):
+        made = release(one, 1, 1e-6)
+        made.save(tmp_path / "a")
+        copy, again = load(tmp_path / "a"), release(one, 1, 1e-6)
+        both = made.merge(release(other, 1, 1e-6))
+        both.save(tmp_path / "b")
+        loaded = load(tmp_path / "b")
+        assert len(made.merge(again)) == 2 * len(made)  # another release of the rows cannot be told from other rows
+        for two in ((made, made), (made, copy), (both, copy), (copy, loaded), (loaded.merge(again), both)):
+            with pytest.raises(InputError, match=r"same private release"):
+                two[0].merge(two[1])
+
+
+def test_a_budget_that_the_grid_does_not_allow_is_refused():
+    with pytest.raises(InputError, match=r"epsilon is 1e-06.*features"):
+        private.moments_noise(512, 1e-6, 1e-15)
+    rounded = private.moments_noise(512, 1.0, 1e-6)[0] / private.gaussian_noise(2.0, 1.0, 1e-6)
+    assert f"a share of {1e6 * (rounded - 1):.0f}·10⁻⁶ for ε = 1 and 512 features" in PAGE
 
 
 # ---- what is refused, and what is warned of
@@ -257,7 +390,7 @@ def test_bounds_that_know_no_noise_are_refused():
 
 
 def test_private_files_come_back_as_they_were_and_hold_no_more_than_they_should(tmp_path):
-    for k, one in enumerate((release(histograms()[2], 1, 1e-6, 0), release(sketches()[2], 2, 1e-7, 0))):
+    for k, one in enumerate((release(histograms()[2], 1, 1e-6), release(sketches()[2], 2, 1e-7))):
         one.save(tmp_path / str(k))
         back = load(tmp_path / str(k))
         assert (back.epsilon, back.delta, str(back)) == (one.epsilon, one.delta, str(one))
@@ -281,7 +414,7 @@ def test_plain_sketches_come_back_with_whose_design_they_have(tmp_path):
 
 
 def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
-    made = release(histograms()[2], 1, 1e-6, 0)
+    made = release(histograms()[2], 1, 1e-6)
     grouped, noise = made.counted.grouped, made.counted.noise
     low = grouped.copy()
     low[0] = [-11 * noise, 2000 + 11 * noise, 0, 0, 0, 0, 0, 0, 0]
@@ -293,7 +426,7 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
     replace(made, counted=replace(made.counted, noise=0.0)).save(tmp_path / "a")
     with pytest.raises(InputError, match=r"add up"):
         load(tmp_path / "a")
-    one = release(sketches()[2], 1, 1e-6, 0)
+    one = release(sketches()[2], 1, 1e-6)
     moments, D = one.moments, 64
     for part, wrong, why in (
         ("total", moments.total + 2000, "its mean is longer than 1"),
@@ -304,14 +437,14 @@ def test_files_whose_numbers_no_noise_explains_are_refused(tmp_path):
         replace(one, moments=replace(changed, squared_total=changed.total)).save(tmp_path / "a")
         with pytest.raises(InputError, match=why):
             load(tmp_path / "a")
-    replace(one, epsilon=None, delta=None).save(tmp_path / "a")
+    replace(one, privacy=None).save(tmp_path / "a")
     with pytest.raises(InputError, match=r"budget"):
         load(tmp_path / "a")
 
 
 @pytest.mark.parametrize("times", [0.1, 0.999, 1e8, 1e300])
 def test_files_whose_noise_is_not_that_of_their_budget_are_refused(times, tmp_path):
-    histogram, sketch = (release(one[2], 1, 1e-6, 0) for one in (histograms(), sketches()))
+    histogram, sketch = (release(one[2], 1, 1e-6) for one in (histograms(), sketches()))
     counted = replace(histogram.counted, noise=times * histogram.counted.noise)
     moments = replace(sketch.moments, noise=times * sketch.moments.noise)
     for changed in (replace(histogram, counted=counted), replace(sketch, moments=moments)):
@@ -320,9 +453,44 @@ def test_files_whose_noise_is_not_that_of_their_budget_are_refused(times, tmp_pa
             load(tmp_path / "a")
 
 
+IDENTIFIER = "0123456789abcdef" * 2
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        [], None, {}, IDENTIFIER, [IDENTIFIER] * 2, [IDENTIFIER.upper()], [IDENTIFIER[1:]], [IDENTIFIER + "0"], [1], [""],
+        [IDENTIFIER, IDENTIFIER[::-1]],  # the noise is that of one release
+        [f"{k:032x}" for k in range(2001)],  # more than rows
+    ],
+)  # fmt: skip
+def test_files_whose_identifiers_are_not_those_of_releases_are_refused(releases):
+    for one in (histograms()[2], sketches()[2]):
+        header, arrays = release(one, 1, 1e-6).to_contents()
+        assert len(header["releases"]) == 1 and type(one).from_contents(header, arrays).epsilon == 1
+        with pytest.raises(InputError, match=r"damaged or was changed"):
+            type(one).from_contents(header | {"releases": releases}, arrays)
+        plain, arrays = one.to_contents()
+        assert plain["releases"] == []
+        with pytest.raises(InputError, match=r"damaged or was changed"):
+            type(one).from_contents(plain | {"releases": [IDENTIFIER]}, arrays)
+
+
+@pytest.mark.parametrize("value", [None, True, -1, 0, 1e-7, 0.5, 1e4, 1e300, 2**70, "1", [], {}])
+def test_private_files_with_another_header_are_refused_or_read_without_an_error(value):
+    for one in (histograms()[2], sketches()[2]):
+        header, arrays = release(one, 1, 1e-6).to_contents()
+        for key in header:
+            try:
+                back = type(one).from_contents(header | {key: value}, arrays)
+            except InputError:
+                continue
+            assert back.privacy is not None and str(back)  # what has noise never loses its budget
+
+
 def test_files_of_private_parts_that_were_merged_are_read(tmp_path):
     for made, rows in ((histograms()[2], 3 * 2000), (sketches()[2], 3 * 2000)):
-        parts = [release(made, epsilon, delta, 0) for epsilon, delta in ((1, 1e-6), (0.3, 1e-7), (1, 1e-8))]
+        parts = [release(made, epsilon, delta) for epsilon, delta in ((1, 1e-6), (0.3, 1e-7), (1, 1e-8))]
         parts[0].merge(parts[1]).merge(parts[2]).save(tmp_path / "a")
         back = load(tmp_path / "a")
         assert (len(back), back.epsilon, back.delta) == (rows, 1, 1e-6)
@@ -331,7 +499,7 @@ def test_files_of_private_parts_that_were_merged_are_read(tmp_path):
 # ---- what the noise does to an answer
 
 
-def test_the_noise_of_a_mean_of_counts_is_what_simulation_says():
+def test_the_noise_of_a_mean_of_counts_is_what_simulation_says(quick_noise):
     target = histograms()[2].counted
     rng = np.random.default_rng(2)
     h = np.repeat(rng.normal(size=(5, 4, GROUPS)), np.diff([*STARTS, mixture.BINS]), axis=2)
@@ -348,7 +516,7 @@ def test_the_noise_of_a_mean_of_counts_is_what_simulation_says():
 
 
 @pytest.mark.parametrize("scenario", ["case-control", "censoring"])
-def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario):
+def test_the_noise_of_a_tested_ratio_is_what_simulation_says(scenario, quick_noise):
     P, U, T = (one.counted for one in histograms())
     source = SourceCounts(P, U, P.rows + 1, 5, np.nan, scenario)  # other positives than the model's
     witness = source.witness
@@ -423,7 +591,7 @@ def test_the_page_says_what_groups_and_noise_cost():
 
 
 @pytest.mark.parametrize("censoring", [False, True])
-def test_noise_of_sketches_moves_no_inner_product_on_average_and_by_as_much_as_is_said(censoring):
+def test_noise_of_sketches_moves_no_inner_product_on_average_and_by_as_much_as_is_said(censoring, quick_noise):
     P, U, T = sketches(32)
     features = P.design.features
     plain = embed_moments(features, P.moments, U.moments, T.moments, censoring=censoring)
