@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,12 +33,14 @@ import pandas as pd
 from starlette.exceptions import HTTPException
 
 import priorshift as ps
+from priorshift.app import connections
 from priorshift.app import queue as worker
 from priorshift.app import routes as example
+from priorshift.app.access import AccessMiddleware, Keys
 from priorshift.app.fields import show_field
 from priorshift.app.jobs import Order, run
 from priorshift.app.queue import TaskQueue
-from priorshift.app.routes import AccessMiddleware, Site
+from priorshift.app.routes import PUBLIC, Site
 from priorshift.app.serve import private_folder
 from priorshift.app.settings import PHRASES, ROLES, Settings
 from priorshift.app.uploads import Limits, Upload, Uploads, display_name
@@ -48,8 +50,10 @@ from priorshift.diagnosis.diagnose import diagnose_targets
 from priorshift.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
-TOKEN, HOST = "t" * 43, "127.0.0.1:8000"
-OURS = {"Origin": f"http://{HOST}", "Host": HOST}
+HOST = "127.0.0.1:8000"
+KEYS = Keys(8000)
+FOLDER, COOKIE = KEYS.folder, {"Cookie": KEYS.cookie}
+OURS = {"Origin": f"http://{HOST}", "Host": HOST, **COOKIE}
 LIMITS = Limits(rows=5000, bytes=3_000_000, files=24, waiting=3, results=2, silence=0.5, all_bytes=8_000_000)
 HEADERS = (
     "content-security-policy", "x-content-type-options", "referrer-policy", "cache-control",
@@ -102,11 +106,11 @@ class Client:
         self.http = client
 
     def put(self, role, content, name="t.csv", **named):
-        path = f"/{TOKEN}/files?role={role}&name={quote(name)}"
+        path = f"/{FOLDER}/files?role={role}&name={quote(name)}"
         return self.http.request("PUT", path, content=content, headers=OURS, **named)
 
     def ask(self, method, path, **named):
-        return self.http.request(method, f"/{TOKEN}/{path}", headers=OURS, **named)
+        return self.http.request(method, f"/{FOLDER}/{path}", headers=OURS, **named)
 
     def wait(self, task, until=("done", "failed", "cancelled"), seconds=60):
         end = time.monotonic() + seconds
@@ -148,7 +152,7 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(site):
-    app = AccessMiddleware(site.application(), TOKEN, [HOST, "localhost:8000"])
+    app = AccessMiddleware(site.application(), KEYS, [HOST, "localhost:8000"], public=PUBLIC)
     return Client(Direct(app))
 
 
@@ -163,23 +167,33 @@ KNOWN = {"prior": {"value": 0.3}, "drop": ["patient"]}
 # who may ask
 
 
+WRONG = COOKIE["Cookie"][:-1] + "~"
 REFUSED = {
-    "no token": ("GET", "/", {}),
-    "wrong token": ("GET", f"/{TOKEN[:-1]}x/", {}),
-    "token cut": ("GET", f"/{TOKEN[:-1]}/", {}),
-    "another host": ("GET", f"/{TOKEN}/", {"Host": "evil.example:8000"}),
-    "another port": ("GET", f"/{TOKEN}/", {"Host": "127.0.0.1:8001"}),
-    "another address": ("GET", f"/{TOKEN}/", {"Host": "192.168.0.7:8000"}),
-    "another origin": ("POST", f"/{TOKEN}/example", {"Origin": "http://evil.example"}),
-    "no origin": ("POST", f"/{TOKEN}/example", {}),
-    "origin of a sandbox": ("POST", f"/{TOKEN}/example", {"Origin": "null"}),
-    "origin by another name": ("POST", f"/{TOKEN}/example", {"Origin": "http://localhost:8000"}),
-    "encrypted origin": ("POST", f"/{TOKEN}/example", {"Origin": f"https://{HOST}"}),
-    "fetched by another site": ("GET", f"/{TOKEN}/about", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
-    "fetched by a neighbour": ("GET", f"/{TOKEN}/about", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}),
-    "read by another origin": ("GET", f"/{TOKEN}/about", {"Origin": "http://evil.example"}),
-    "sent by another site": ("DELETE", f"/{TOKEN}/files/x", {"Origin": f"http://{HOST}", "Sec-Fetch-Site": "cross-site"}),
-    "asked before": ("OPTIONS", f"/{TOKEN}/files", {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT"}),
+    "no folder": ("GET", "/", COOKIE),
+    "wrong folder": ("GET", f"/{FOLDER[:-1]}~/", COOKIE),
+    "folder cut": ("GET", f"/{FOLDER[:-1]}/", COOKIE),
+    "no key": ("GET", f"/{'t' * 43}/", COOKIE),
+    "no cookie": ("GET", f"/{FOLDER}/about", {}),
+    "no cookie, to write": ("POST", f"/{FOLDER}/example", {"Origin": f"http://{HOST}"}),
+    "no cookie, to write the page": ("PUT", f"/{FOLDER}/", {"Origin": f"http://{HOST}"}),
+    "wrong cookie": ("GET", f"/{FOLDER}/about", {"Cookie": WRONG}),
+    "empty cookies": ("GET", f"/{FOLDER}/about", {"Cookie": ";; ;=;"}),
+    "cookie of another app": ("GET", f"/{FOLDER}/about", {"Cookie": Keys(8001).cookie}),
+    "cookie by another name": ("GET", f"/{FOLDER}/about", {"Cookie": COOKIE["Cookie"].replace("8000", "8001")}),
+    "another host": ("GET", f"/{FOLDER}/", {"Host": "evil.example:8000", **COOKIE}),
+    "another port": ("GET", f"/{FOLDER}/", {"Host": "127.0.0.1:8001", **COOKIE}),
+    "another address": ("GET", f"/{FOLDER}/", {"Host": "192.168.0.7:8000", **COOKIE}),
+    "another origin": ("POST", f"/{FOLDER}/example", {"Origin": "http://evil.example", **COOKIE}),
+    "another port of this machine": ("POST", f"/{FOLDER}/example", {"Origin": "http://127.0.0.1:9999", **COOKIE}),
+    "no origin": ("POST", f"/{FOLDER}/example", COOKIE),
+    "origin of a sandbox": ("POST", f"/{FOLDER}/example", {"Origin": "null", **COOKIE}),
+    "origin by another name": ("POST", f"/{FOLDER}/example", {"Origin": "http://localhost:8000", **COOKIE}),
+    "encrypted origin": ("POST", f"/{FOLDER}/example", {"Origin": f"https://{HOST}", **COOKIE}),
+    "fetched by another site": ("GET", f"/{FOLDER}/about", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", **COOKIE}),
+    "fetched by a neighbour": ("GET", f"/{FOLDER}/about", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", **COOKIE}),
+    "read by another origin": ("GET", f"/{FOLDER}/about", {"Origin": "http://evil.example", **COOKIE}),
+    "sent by another site": ("DELETE", f"/{FOLDER}/files/x", {"Sec-Fetch-Site": "cross-site", **OURS}),
+    "asked before": ("OPTIONS", f"/{FOLDER}/files", {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT", **COOKIE}),
 }  # fmt: skip
 
 
@@ -187,26 +201,51 @@ REFUSED = {
 def test_who_may_not_ask_is_refused(client, why):
     method, path, headers = REFUSED[why]
     answer = client.http.request(method, path, headers=headers)
-    assert answer.status_code == 403 and answer.text.count(".") == 1 and TOKEN not in answer.text
+    assert answer.status_code == 403 and answer.text.count(".") == 1 and FOLDER not in answer.text
+    assert answer.headers["connection"] == "close" and "set-cookie" not in answer.headers
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 @pytest.mark.parametrize("headers", [
     {}, {"Host": "localhost:8000"}, {"Host": "LOCALHOST:8000"}, {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
     {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+    {"Cookie": f"priorshift-8000=of another server; {COOKIE['Cookie']};x"},
 ])  # fmt: skip
-def test_who_has_the_address_may_look(client, headers):
-    assert client.http.request("GET", f"/{TOKEN}/", headers=headers).status_code == 200
+def test_who_has_the_cookie_may_look(client, headers):
+    assert client.http.request("GET", f"/{FOLDER}/about", headers={**COOKIE, **headers}).status_code == 200
+    # the page itself: a browser does not send the cookie when another page led to it
+    assert client.http.request("GET", f"/{FOLDER}/", headers=headers).status_code == 200
+
+
+def test_a_key_is_exchanged_once_for_a_cookie_that_browsers_send_only_to_the_app(client):
+    used = []
+    key = KEYS.add(lambda: used.append(True))
+    foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    for method, path, headers in (("HEAD", f"/{key}/", {}), ("GET", f"/{key}/about", {}), ("GET", f"/{key}/", foreign)):
+        assert client.http.request(method, path, headers=headers).status_code == 403 and not used
+    answer = client.http.request(
+        "GET", f"/{key}/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    )
+    assert (answer.status_code, answer.headers["location"], used) == (303, f"/{FOLDER}/", [True])
+    assert answer.headers["set-cookie"] == f"{KEYS.cookie}; Path=/{FOLDER}/; HttpOnly; SameSite=Strict"
+    assert all(name in answer.headers for name in HEADERS) and key not in str(answer.headers)
+    again = client.http.request("GET", f"/{key}/")
+    assert again.status_code == 403 and "used before" in again.text and used == [True]
+
+
+def test_two_apps_have_different_cookies_and_folders():
+    first, second = Keys(8000), Keys(8001)
+    assert first.folder != second.folder and first.cookie.split("=")[0] != second.cookie.split("=")[0]
 
 
 def test_literal_addresses_are_ours_only_where_the_page_is_exposed(site):
-    exposed = Direct(AccessMiddleware(site.application(), TOKEN, [HOST], 8000))
+    exposed = Direct(AccessMiddleware(site.application(), KEYS, [HOST], 8000, PUBLIC))
     for host, status in (("192.168.0.7:8000", 200), ("[fe80::1]:8000", 200), ("192.168.0.7:80", 403), ("a.example:8000", 403),
                          ("192.168.0.7", 403), ("", 403), ("[:8000", 403)):  # fmt: skip
-        assert exposed.request("GET", f"/{TOKEN}/", headers={"Host": host}).status_code == status, host
+        assert exposed.request("GET", f"/{FOLDER}/", headers={"Host": host}).status_code == status, host
 
 
-def test_every_answer_has_the_headers_and_none_has_a_cookie(client, brought):
+def test_every_answer_has_the_headers_and_only_a_key_gives_a_cookie(client, brought):
     story = client.run(brought, KNOWN)
     assert story["state"] == "done", story
     answers = [
@@ -756,7 +795,7 @@ def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, bro
     frames = texts([frame.drop(columns=["month"], errors="ignore") for frame in tables()])
 
     def ask(page, method, path, **named):
-        return client.http.request(method, f"/{TOKEN}/{path}", headers=OURS | {"X-Page": page}, **named)
+        return client.http.request(method, f"/{FOLDER}/{path}", headers=OURS | {"X-Page": page}, **named)
 
     files, looks = {}, []
     for role, content in frames.items():
@@ -769,8 +808,8 @@ def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, bro
     first, second = (ask("a" * 32, "POST", "tasks", json=order).json()["id"] for _ in range(2))
     other = client.begin(brought, KNOWN).json()["id"]
     assert client.wait(first, ("running",))["state"] == "running"
-    foreign = {"Host": HOST, "Origin": "http://evil.example"}
-    assert client.http.request("DELETE", f"/{TOKEN}/pages/{'a' * 32}", headers=foreign).status_code == 403
+    foreign = OURS | {"Origin": "http://evil.example"}
+    assert client.http.request("DELETE", f"/{FOLDER}/pages/{'a' * 32}", headers=foreign).status_code == 403
     assert ask("", "DELETE", f"pages/{'b' * 32}").status_code == 204
     assert {client.ask("GET", f"tasks/{key}").json()["state"] for key in (first, second)} == {"running", "waiting"}
     assert ask("", "DELETE", f"pages/{'a' * 32}").status_code == 204
@@ -848,20 +887,33 @@ def test_memory_of_the_worker_is_held_to_its_limit(tmp_path):
 
 
 @contextmanager
-def running(folder, *options):
-    """The command, with `folder` for temporary files."""
-    code = f"import sys; from priorshift.cli import main; sys.exit(main({['app', '--no-browser', *options]!r}))"
-    environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+def running(folder, *options, browser=False, environment=(), before=""):
+    """The command, with `folder` for temporary files; the code `before` is run first."""
+    words = ["app", *([] if browser else ["--no-browser"]), *options]
+    code = f"{before}\nimport sys; from priorshift.cli import main; sys.exit(main({words!r}))"
+    environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", **dict(environment)}
     process = subprocess.Popen(
         [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         address = re.search(r"http://(127\.0\.0\.1:\d+)/(\S{43})/", process.stdout.readline())
         assert address, process.stderr.read()
-        yield process, *address.groups()
+        yield process, address[1], opened(*address.groups())
     finally:
         process.kill()
         process.communicate()
+
+
+def opened(host, key):
+    """The folder and the cookie for a key."""
+    connection = connected(host)
+    try:
+        connection.request("GET", f"/{key}/")
+        answer = connection.getresponse()
+        assert answer.status == 303, answer.read()
+        return answer.headers["Location"].strip("/"), answer.headers["Set-Cookie"].partition(";")[0]
+    finally:
+        connection.close()
 
 
 def connected(host):
@@ -871,8 +923,8 @@ def connected(host):
 def put(host, token, content, name="t.csv", headers=()):
     connection = connected(host)
     try:
-        path = f"/{token}/files?role=target&name={quote(name)}"
-        connection.request("PUT", path, content, {"Origin": f"http://{host}", **dict(headers)})
+        path = f"/{token[0]}/files?role=target&name={quote(name)}"
+        connection.request("PUT", path, content, {"Origin": f"http://{host}", "Cookie": token[1], **dict(headers)})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
@@ -882,7 +934,7 @@ def put(host, token, content, name="t.csv", headers=()):
 def asked(host, token, path):
     connection = connected(host)
     try:
-        connection.request("GET", f"/{token}/{path}")
+        connection.request("GET", f"/{token[0]}/{path}", headers={"Cookie": token[1]})
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -990,10 +1042,9 @@ def test_fifty_uploads_at_once_leave_it_answering(tmp_path):
             content, name = contents[k % len(contents)]
             if k % 10 == 9:  # says that more will come than does, and hangs
                 line = socket.create_connection(host.split(":"), timeout=30)
-                path = f"/{token}/files?role=target&name=hangs.csv"
-                line.sendall(
-                    f"PUT {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: 4000000\r\n\r\na,b".encode()
-                )
+                path = f"/{token[0]}/files?role=target&name=hangs.csv"
+                head = f"PUT {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nCookie: {token[1]}\r\n"
+                line.sendall(f"{head}Content-Length: 4000000\r\n\r\na,b".encode())
                 time.sleep(1)
                 line.close()
                 statuses.append(400)
@@ -1023,8 +1074,98 @@ def test_fifty_uploads_at_once_leave_it_answering(tmp_path):
             assert time.monotonic() < end
             time.sleep(0.1)
         assert story["answer"]["rows"] == 2 and story["answer"]["columns"][0]["name"] == "a"
-        assert not list(tmp_path.parent.glob("cut.csv*")) and asked(host, "x" * 43, "")[0] == 403
+        assert not list(tmp_path.parent.glob("cut.csv*")) and asked(host, ("x" * 43, token[1]), "")[0] == 403
         ended(process, signal.SIGINT, tmp_path)
+
+
+@on_linux
+def test_no_key_is_in_a_command_line_and_the_redirect_file_is_private_and_used_once(tmp_path):
+    """A browser that is a script: it reports what it was started with, and follows the file as a browser does."""
+    script = tmp_path / "browser"
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'started')!r}, 'a').write(sys.argv[1] + '\\n')\n"
+    )
+    script.chmod(0o700)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    environment = {"BROWSER": f"{script} %s", "DISPLAY": ":99"}
+    with running(folder, browser=True, environment=environment) as (process, host, token):
+        until(lambda: (tmp_path / "started").exists() and (tmp_path / "started").read_text().endswith("\n"), 30)
+        started = (tmp_path / "started").read_text().strip()
+        assert started.startswith("file://"), started
+        file = Path(started.removeprefix("file://"))
+        assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+        key = re.search(rf'content="0; url=http://{host}/([\w-]{{43}})/"', file.read_text())[1]
+        assert opened(host, key) == token and not file.exists()
+        assert asked(host, token, "about")[0] == 200
+        assert key not in started and token[0] not in started
+        following = re.search(r"/(\S{43})/", "".join(process.stdout.readline() for _ in range(3)))[1]
+        assert opened(host, following) == token  # the first address that was printed is used, so there is another one
+        ended(process, signal.SIGTERM, folder)
+
+
+@on_linux
+def test_the_redirect_file_goes_when_the_app_ends(tmp_path):
+    with running(tmp_path, browser=True, environment={"BROWSER": "true %s", "DISPLAY": ":99"}) as (process, _, _):
+        until(lambda: list(tmp_path.glob("*/open.html")), 30)
+        ended(process, signal.SIGTERM, tmp_path)
+
+
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
+
+
+@on_linux
+def test_idle_and_slow_connections_do_not_keep_the_user_from_the_app(tmp_path):
+    """More connections than the process may open files: some say nothing, some half a head, some ask without a key."""
+    said = (b"", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    with running(tmp_path, before=FEW_FILES) as (process, host, token):
+        lines = []
+        try:
+            for k in range(400):
+                lines.append(socket.create_connection(host.split(":"), timeout=10))
+                with suppress(ConnectionError):
+                    lines[-1].sendall(said[k % 3])
+            start = time.monotonic()
+            assert asked(host, token, "about")[0] == 200 and put(host, token, b"a,b\n1,2\n3,4\n")[0] == 201
+            assert time.monotonic() - start < 5
+            assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) < 150
+        finally:
+            for line in lines:
+                line.close()
+        ended(process, signal.SIGTERM, tmp_path)  # which has said nothing on stderr
+
+
+@on_linux
+def test_a_head_must_come_in_time_and_a_used_connection_is_kept(tmp_path):
+    hasty = "from priorshift.app import connections; connections._HEAD_SECONDS = 0.5"
+    with running(tmp_path, before=hasty) as (_, host, token):
+        used = connected(host)
+        silent, slow = (socket.create_connection(host.split(":"), timeout=10) for _ in range(2))
+        for _ in range(2):
+            used.request("GET", f"/{token[0]}/about", headers={"Cookie": token[1]})
+            assert used.getresponse().read() and used.sock is not None
+            with suppress(ConnectionError):
+                for letter in b"GET /ab":  # a byte now and then does not extend the deadline
+                    slow.sendall(bytes([letter]))
+                    time.sleep(0.1)
+        for line in (silent, slow):
+            with suppress(ConnectionError):
+                assert line.recv(1) == b""
+            line.close()
+        used.sock.sendall(b"GET /half")
+        assert used.sock.recv(1) == b""
+        used.close()
+
+
+def test_exhausted_files_are_no_traceback(caplog):
+    loop = asyncio.new_event_loop()
+    try:
+        connections.ignore_exhaustion(loop, {"message": "accept", "exception": OSError(24, "Too many open files")})
+        assert not caplog.records
+        connections.ignore_exhaustion(loop, {"message": "other", "exception": OSError(5, "Input/output error")})
+        assert len(caplog.records) == 1
+    finally:
+        loop.close()
 
 
 @pytest.mark.parametrize(("options", "sentence"), [

@@ -137,7 +137,7 @@ class Uploads:
         upload = self._add(name, declared_size, page)
         name = upload.name
         try:
-            with _new_file(upload.path) as file:
+            with new_file(upload.path) as file:
                 await self._write(upload, pieces, file)
         except BaseException as error:
             self.delete(upload.id)
@@ -155,7 +155,7 @@ class Uploads:
     def add_text(self, name: str, content: str, page: str = "") -> Upload:
         """Store a text that the app itself provides, such as the example."""
         upload = self._add(name, len(content), page)
-        with _new_file(upload.path) as file:
+        with new_file(upload.path) as file:
             upload.bytes, upload.complete = file.write(content.encode()), True
         return upload
 
@@ -213,7 +213,7 @@ class Uploads:
             self.delete(idle[0].id)
 
 
-def _new_file(path: Path) -> BufferedWriter:
+def new_file(path: Path) -> BufferedWriter:
     """Create a file that only its owner can read, and open it for writing."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)  # O_BINARY exists on Windows only
     return os.fdopen(os.open(path, flags, 0o600), "wb")
