@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,7 @@ from priorshift.app import queue as worker
 from priorshift.app import routes as example
 from priorshift.app.access import AccessMiddleware, Keys
 from priorshift.app.fields import show_field
-from priorshift.app.jobs import Order, run
+from priorshift.app.jobs import Order, look, run
 from priorshift.app.queue import TaskQueue
 from priorshift.app.routes import PUBLIC, Site
 from priorshift.app.serve import private_folder
@@ -320,10 +321,11 @@ BAD = {
 }  # fmt: skip
 
 
-def parquet(rows=100, columns=3):
+def parquet(rows=100, columns=3, cell=0):
     """A constant table: few bytes for many cells."""
     into = io.BytesIO()
-    pd.DataFrame(np.zeros((rows, columns), dtype=np.int8), columns=[f"c{k}" for k in range(columns)]).to_parquet(into)
+    column = np.zeros(rows, dtype=np.int8) if cell == 0 else pd.Categorical([cell] * rows)
+    pd.DataFrame({f"c{k}": column for k in range(columns)}).to_parquet(into)
     return into.getvalue()
 
 
@@ -354,6 +356,109 @@ def test_long_cells_that_are_stored_once_are_refused_before_they_fill_the_memory
     with pytest.raises(InputError, match=r"20,000,000 bytes"):
         replace(LIMITS, bytes=20_000_000).check_file(tmp_path / "t.parquet", "t")
     assert pyarrow.total_allocated_bytes() <= before
+
+
+def repeated_text(length, rows, **options):
+    """A Parquet file with a column of one long text, which is stored once."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    cells = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), ["x" * length])
+    into = io.BytesIO()
+    files.write_table(pyarrow.table({"a": cells, "b": np.zeros(rows)}), into, compression="zstd", **options)
+    return into.getvalue()
+
+
+def nested(rows=1000):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    offsets = pyarrow.array(np.arange(0, 10_000 * (rows + 1), 10_000, dtype=np.int32))
+    cells = pyarrow.ListArray.from_arrays(offsets, np.zeros(10_000 * rows))
+    into = io.BytesIO()
+    files.write_table(pyarrow.table({"a": cells, "b": np.zeros(rows)}), into, compression="zstd")
+    return into.getvalue()
+
+
+def far_cells(rows=100_000):
+    """An Excel file with one cell in each row, in its last column."""
+    into, book = io.BytesIO(), io.BytesIO()
+    pd.DataFrame({"a": [1], "b": [2]}).to_excel(book, index=False, engine="openpyxl")
+    cells = "".join(f'<row r="{k}"><c r="NTP{k}"><v>1</v></c></row>' for k in range(1, rows + 1))
+    names = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{names}"><sheetData>{cells}</sheetData></worksheet>'
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, sheet if name.startswith("xl/worksheets/") else old.read(name))
+    return into.getvalue()
+
+
+def text_cells(rows=21_000, last="ab"):
+    row = ",".join(["ab"] * 1000) if last == "ab" else ",".join(["17"] * 1000)
+    header = ",".join(f"c{k}" for k in range(1000))
+    return gzip.compress("\n".join([header, *[row] * rows, ",".join([last] * 1000)]).encode(), 1, mtime=0)
+
+
+BOMBS = {
+    "text stored once": (lambda: repeated_text(29_000_000, 256), "t.parquet", "500,000,000 bytes"),
+    "text stored once, of no declared kind": (
+        lambda: repeated_text(29_000_000, 256, store_schema=False), "t.parquet", "500,000,000 bytes",
+    ),
+    "lists": (nested, "t.parquet", "column 'a' of t holds cells of type list"),
+    "many cells of text": (text_cells, "t.csv.gz", "20,000,000 cells that are not all numbers"),
+    "many columns": (lambda: (",".join(f"c{k}" for k in range(400_000)) + "\n1" + ",1" * 399_999).encode(), "t.csv", "10,000 columns"),
+    "commas": (lambda: b"," * 400_000 + b"\n" + b"," * 400_000, "t.csv", "10,000 columns"),
+    "a long line": (lambda: gzip.compress(b"a,b\n" + b"x" * 50_000_000, 1, mtime=0), "t.csv.gz", "10,000,000 bytes in a line"),
+    "far cells": (far_cells, "t.xlsx", "20,000,000 cells"),
+    "many texts": (lambda: parquet(100_000, 250, "ab"), "t.parquet", "20,000,000 cells that are not all numbers"),
+}  # fmt: skip
+
+
+def test_small_files_that_become_huge_are_refused_with_little_memory(tmp_path):
+    """In one process for all of them, as the worker is."""
+    pytest.importorskip("resource")
+    script = (
+        "import json, resource, sys\nfrom pathlib import Path\nfrom priorshift.app import jobs\n"
+        "from priorshift.app.uploads import Limits\nfrom priorshift.errors import InputError\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\nbefore, said = peak(), {}\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: Limits().check_file(Path(path), 't')\n"
+        "    except InputError as error: said[path] = str(error)\n"
+        "print(json.dumps([said, peak() - before]))"
+    )
+    paths = {}
+    for k, (why, (content, name, _)) in enumerate(BOMBS.items()):
+        paths[why] = str(tmp_path / f"{k}-{name}")
+        Path(paths[why]).write_bytes(content())
+        assert Path(paths[why]).stat().st_size < 5_000_000
+    run = subprocess.run([sys.executable, "-c", script, *paths.values()], capture_output=True, text=True, check=True)
+    said, kibibytes = json.loads(run.stdout)
+    for why, (_, _, sentence) in BOMBS.items():
+        assert sentence in said.get(paths[why], "accepted"), why
+    assert kibibytes < (300 << 10 if sys.platform != "darwin" else 300 << 20)  # bytes on macOS
+
+
+def test_numbers_may_have_more_cells_than_text(tmp_path):
+    limits = replace(LIMITS, text_cells=2000, bytes=10**7)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(text_cells(10, "17"))
+    limits.check_file(path, "t")
+    path.write_bytes(text_cells(10, "x"))
+    with pytest.raises(InputError, match="2,000 cells that are not all numbers"):
+        limits.check_file(path, "t")
+    path.write_bytes(gzip.compress(b"a;b\n" + b"1;\n" * 3000, mtime=0))  # an empty cell is not a number either
+    with pytest.raises(InputError, match="not all numbers"):
+        limits.check_file(path, "t")
+
+
+def test_names_in_quotes_over_several_lines_count_as_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    names = ",".join(f'"a\n{k}"' for k in range(300))
+    path.write_text(f"{names}\n{'1,' * 299}1\n{'2,' * 299}1\n")
+    order = Order.from_json({"files": {"target": {"path": str(path), "name": "t.csv"}}, "folder": ""})
+    with pytest.raises(InputError, match="200 columns"):
+        look(order, replace(LIMITS, columns=200))
+    assert len(look(order, replace(LIMITS, columns=300))["columns"]) == 300
 
 
 @pytest.mark.parametrize(("name", "shown"), [

@@ -98,6 +98,7 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
     [(role, path)] = order.paths.items()
     limits.check_file(path, f"{role} ({path})")
     table = read_table(path, role).as_cells()
+    limits.check_columns(table.name, table.width)  # names in quotes may have several lines
     columns = [
         {"name": table.column_name(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
         for k, cells in enumerate(table.cells)
