@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import errno
 import gzip
 import http.client
 import io
@@ -49,6 +50,7 @@ from priorshift.cli import main
 from priorshift.cli.inputs import estimator_settings
 from priorshift.diagnosis.diagnose import diagnose_targets
 from priorshift.errors import InputError
+from priorshift.io.files import atomic_write
 
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
 HOST = "127.0.0.1:8000"
@@ -949,6 +951,52 @@ def test_what_memory_does_not_hold_and_what_we_did_wrong_are_sentences(capsys):
 
 def raising(error):
     raise error
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_a_sentence_without_a_path(client, site, monkeypatch, capsys, tmp_path, number):
+    full = OSError(number, os.strerror(number), str(tmp_path / "secret"))
+    said = []
+    pipe = SimpleNamespace(send_bytes=lambda content: said.append(json.loads(content)))
+    asked = {"kind": "run", "files": {}, "folder": str(tmp_path)}
+
+    def write_in_one_piece(*_):
+        with atomic_write(tmp_path / "report.html"):
+            raise full
+
+    for work in (lambda *_: raising(full), write_in_one_piece):
+        jobs = SimpleNamespace(Order=Order, STEPS={}, WORK={"run": work})
+        assert worker._answer(pipe, asked, LIMITS, jobs)
+    assert said[0]["error"].startswith("There is no space left on the disk")
+    assert said[1]["error"] == f"Cannot write report.html: {os.strerror(number)}. No file was changed."
+
+    stored = set(site.uploads.folder.iterdir())
+    monkeypatch.setattr("priorshift.app.uploads.new_file", lambda path: raising(full))
+    for answer in (client.ask("POST", "example"), client.put("target", b"a,b\n1,2\n")):
+        assert answer.status_code == 507 and "Free some disk space" in answer.json()["message"]
+        assert str(tmp_path) not in answer.text and "priorshift" not in answer.text
+    assert not [file for file in site.uploads._files.values() if not file.complete]
+    assert set(site.uploads.folder.iterdir()) <= stored and not capsys.readouterr().err
+    monkeypatch.undo()
+    files = client.bring(texts([frame.drop(columns=["month"], errors="ignore") for frame in tables(30)]))
+    monkeypatch.setattr("pathlib.Path.mkdir", lambda *_, **__: raising(full))
+    answer = client.begin(files, KNOWN)
+    assert answer.status_code == 507 and str(tmp_path) not in answer.text and not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400)], ids=["positive", "negative"])
+def test_whole_numbers_of_hundreds_of_digits_are_refused_in_a_sentence(client, brought, number):
+    priors = [
+        {"value": number},
+        {"low": 0, "high": number},
+        {"low": number, "high": 0.5},
+        {"positives": 1, "rows": number},
+    ]
+    rules = [{name: number} for name in ("cost_ratio", "top", "precision", "recall")]
+    asked = [{"prior": prior} for prior in priors] + [{"rule": rule} for rule in rules]
+    for settings in (*asked, {"seed": number}, {"confidence": number}, {"threshold": number}):
+        answer = client.begin(brought, settings)
+        assert answer.status_code == 422 and "must be" in answer.json()["message"], settings
 
 
 def test_a_worker_that_ran_out_of_memory_is_replaced(queue):

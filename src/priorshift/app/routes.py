@@ -21,7 +21,7 @@ from priorshift.app.fields import show_field
 from priorshift.app.jobs import DECISIONS, REPORT, RESULT
 from priorshift.app.queue import OVER, TaskQueue
 from priorshift.app.settings import ROLES, Settings, translate_message
-from priorshift.app.uploads import Limits, Upload, Uploads
+from priorshift.app.uploads import DISK_FULL, Limits, Upload, Uploads, is_disk_full
 from priorshift.errors import InputError
 from priorshift.result_tables import csv_line
 from priorshift.version import __version__
@@ -89,7 +89,7 @@ class Site:
             Route("/tasks/{key}", self._cancel, methods=["DELETE"]),
             Route("/tasks/{key}/{name}", self._result),
         ]
-        errors = (InputError, HTTPException, ClientDisconnect, Exception)
+        errors = (InputError, HTTPException, ClientDisconnect, OSError, Exception)
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
 
     async def _page(self, request: Request) -> Response:
@@ -216,6 +216,8 @@ async def _error_response(request: Request, error: Exception) -> Response:
         return JSONResponse({"message": message, "field": getattr(error, "field", None)}, 422)
     if isinstance(error, ClientDisconnect):
         return JSONResponse({"message": "The request was not sent completely."}, 400)
+    if is_disk_full(error):
+        return JSONResponse({"message": DISK_FULL}, 507)
     traceback.print_exception(error, file=sys.stderr)
     message = "An internal error occurred in priorshift. Please report it, with the message in the terminal."
     return JSONResponse({"message": message}, 500)

@@ -7,6 +7,7 @@ the limits before it is read.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import secrets
@@ -30,9 +31,15 @@ _TEXT_CELLS = "cells that are not all numbers"
 _GIB = 1 << 30
 _MAX_NAME = 120
 _ENDING = re.compile(r"(\.[a-z0-9]{1,10}){1,2}$")
+DISK_FULL = "There is no space left on the disk for temporary files. Free some disk space, and try again."
 _TOO_LARGE = (
     "take a random subsample of its rows, or use priorshift estimate on the command line, which reads files of any size"
 )
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether an error says that the disk, or the user's share of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _max_memory() -> int:
@@ -185,8 +192,8 @@ class Uploads:
             if isinstance(error, TimeoutError):
                 raise HTTPException(408, f"The upload of {name} stalled. Choose it again.") from None
             if isinstance(error, OSError):
-                message = f"{name} cannot be stored: {error.strerror}. Free some disk space."
-                raise HTTPException(507, message) from None
+                remedy = "Free some disk space" if is_disk_full(error) else "Choose it again"
+                raise HTTPException(507, f"{name} cannot be stored: {error.strerror}. {remedy}.") from None
             raise
         upload.complete = True
         return upload
@@ -194,8 +201,13 @@ class Uploads:
     def add_text(self, name: str, content: str, page: str = "") -> Upload:
         """Store a text that the app itself provides, such as the example."""
         upload = self._add(name, len(content), page)
-        with new_file(upload.path) as file:
-            upload.bytes, upload.complete = file.write(content.encode()), True
+        try:
+            with new_file(upload.path) as file:
+                upload.bytes = file.write(content.encode())
+        except OSError:
+            self.delete(upload.id)
+            raise
+        upload.complete = True
         return upload
 
     def delete(self, key: str) -> None:
