@@ -317,10 +317,22 @@ BAD = {
     "cut Parquet": (lambda: parquet()[:500], "t.parquet", "is a damaged Parquet file"),
     "a spreadsheet": (lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "t.xls", "is a spreadsheet"),
     "no workbook": (lambda: b"PK\3\4" + bytes(99), "t.xlsx", "is damaged, or is not an Excel workbook"),
+    "damaged workbook": (lambda: damaged_workbook(), "t.xlsx", "is damaged, or is not an Excel workbook"),
     "another ending": (lambda: b"a,b\n1,2\n", "t.exe", "ends in '.exe'"),
     "binary": (lambda: bytes(range(256)) * 9, "t.csv", "is a binary file"),
     "ragged": (lambda: b"a,b\n1,2\n1,2,3\n", "t.csv", "3 cells in line 3"),
 }  # fmt: skip
+
+
+def damaged_workbook():
+    """Text that cannot be decompressed, in the archive's first part."""
+    into = io.BytesIO()
+    pd.DataFrame({"a": range(50)}).to_excel(into, index=False, engine="openpyxl")
+    content = bytearray(into.getvalue())
+    for k in range(len(content) - 1):
+        if content[k : k + 2] == b"PK" and content[k + 2 : k + 4] == b"\3\4":
+            content[k + 60 : k + 80] = bytes([255]) * 20
+    return bytes(content)
 
 
 def parquet(rows=100, columns=3, cell=0):

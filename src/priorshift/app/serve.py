@@ -109,10 +109,10 @@ def serve(
         """Return an address that opens the page once."""
         return f"http://{_address_host(host)}:{port}/{keys.add(when_used)}/"
 
-    def announce_address() -> None:
+    def announce_next() -> None:
         """Announce an address, and the next one when it is used."""
         with suppress(OSError):  # the terminal may be closed
-            announce(address(announce_address))
+            announce(address(announce_next))
 
     with listener, _signals_as_interrupts(), warnings.catch_warnings(), private_folder() as folder:
         warnings.filterwarnings("ignore", "resource_tracker:")  # if the worker is killed, another one is started
@@ -120,7 +120,7 @@ def serve(
         try:
             hosts = [f"{name.lower()}:{port}" for name in names]
             application = AccessMiddleware(site.application(), keys, hosts, None if is_local else port, PUBLIC)
-            announce_address()
+            announce(address(announce_next))
             if browser and _has_display():
                 redirect = folder / _REDIRECT
                 _write_redirect(redirect, address(partial(redirect.unlink, missing_ok=True)))

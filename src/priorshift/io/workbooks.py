@@ -30,7 +30,10 @@ _COLUMN = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})\d""")  # of a cell, such as
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
 # what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
-_DAMAGE = (BadZipFile, KeyError, ValueError, OSError, SyntaxError, ParseError, TypeError, AttributeError, IndexError)
+_DAMAGE = (
+    BadZipFile, KeyError, ValueError, OSError, SyntaxError, ParseError, TypeError, AttributeError, IndexError, EOFError,
+    NotImplementedError, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,7 @@ def workbook_bytes(path: Path, name: str) -> int:
     try:
         with ZipFile(path) as archive:
             return sum(entry.file_size for entry in archive.infolist())
-    except (BadZipFile, OSError, ValueError, NotImplementedError):
+    except _DAMAGE:
         raise _damaged(name) from None
 
 
@@ -252,7 +255,7 @@ def workbook_size(path: Path, name: str) -> tuple[int, int, int]:
     try:
         with ZipFile(path) as archive:
             sheets = [_sheet_size(archive, sheet) for sheet in archive.namelist() if _SHEET.fullmatch(sheet)]
-    except (BadZipFile, OSError, ValueError, NotImplementedError, EOFError, zlib.error):
+    except _DAMAGE:
         raise _damaged(name) from None
     rows, columns, cells = map(max, zip((0, 0, 0), *sheets, strict=True))
     return rows, columns, cells
