@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import errno
 import gzip
 import http.client
 import io
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+import zipfile
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,12 +35,14 @@ import pandas as pd
 from starlette.exceptions import HTTPException
 
 import priorshift as ps
+from priorshift.app import connections
 from priorshift.app import queue as worker
 from priorshift.app import routes as example
+from priorshift.app.access import AccessMiddleware, Keys
 from priorshift.app.fields import show_field
-from priorshift.app.jobs import Order, run
+from priorshift.app.jobs import Order, look, run
 from priorshift.app.queue import TaskQueue
-from priorshift.app.routes import AccessMiddleware, Site
+from priorshift.app.routes import PUBLIC, Site
 from priorshift.app.serve import private_folder
 from priorshift.app.settings import PHRASES, ROLES, Settings
 from priorshift.app.uploads import Limits, Upload, Uploads, display_name
@@ -46,10 +50,13 @@ from priorshift.cli import main
 from priorshift.cli.inputs import estimator_settings
 from priorshift.diagnosis.diagnose import diagnose_targets
 from priorshift.errors import InputError
+from priorshift.io.files import atomic_write
 
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
-TOKEN, HOST = "t" * 43, "127.0.0.1:8000"
-OURS = {"Origin": f"http://{HOST}", "Host": HOST}
+HOST = "127.0.0.1:8000"
+KEYS = Keys(8000)
+FOLDER, COOKIE = KEYS.folder, {"Cookie": KEYS.cookie}
+OURS = {"Origin": f"http://{HOST}", "Host": HOST, **COOKIE}
 LIMITS = Limits(rows=5000, bytes=3_000_000, files=24, waiting=3, results=2, silence=0.5, all_bytes=8_000_000)
 HEADERS = (
     "content-security-policy", "x-content-type-options", "referrer-policy", "cache-control",
@@ -102,11 +109,11 @@ class Client:
         self.http = client
 
     def put(self, role, content, name="t.csv", **named):
-        path = f"/{TOKEN}/files?role={role}&name={quote(name)}"
+        path = f"/{FOLDER}/files?role={role}&name={quote(name)}"
         return self.http.request("PUT", path, content=content, headers=OURS, **named)
 
     def ask(self, method, path, **named):
-        return self.http.request(method, f"/{TOKEN}/{path}", headers=OURS, **named)
+        return self.http.request(method, f"/{FOLDER}/{path}", headers=OURS, **named)
 
     def wait(self, task, until=("done", "failed", "cancelled"), seconds=60):
         end = time.monotonic() + seconds
@@ -148,7 +155,7 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(site):
-    app = AccessMiddleware(site.application(), TOKEN, [HOST, "localhost:8000"])
+    app = AccessMiddleware(site.application(), KEYS, [HOST, "localhost:8000"], public=PUBLIC)
     return Client(Direct(app))
 
 
@@ -163,23 +170,33 @@ KNOWN = {"prior": {"value": 0.3}, "drop": ["patient"]}
 # who may ask
 
 
+WRONG = COOKIE["Cookie"][:-1] + "~"
 REFUSED = {
-    "no token": ("GET", "/", {}),
-    "wrong token": ("GET", f"/{TOKEN[:-1]}x/", {}),
-    "token cut": ("GET", f"/{TOKEN[:-1]}/", {}),
-    "another host": ("GET", f"/{TOKEN}/", {"Host": "evil.example:8000"}),
-    "another port": ("GET", f"/{TOKEN}/", {"Host": "127.0.0.1:8001"}),
-    "another address": ("GET", f"/{TOKEN}/", {"Host": "192.168.0.7:8000"}),
-    "another origin": ("POST", f"/{TOKEN}/example", {"Origin": "http://evil.example"}),
-    "no origin": ("POST", f"/{TOKEN}/example", {}),
-    "origin of a sandbox": ("POST", f"/{TOKEN}/example", {"Origin": "null"}),
-    "origin by another name": ("POST", f"/{TOKEN}/example", {"Origin": "http://localhost:8000"}),
-    "encrypted origin": ("POST", f"/{TOKEN}/example", {"Origin": f"https://{HOST}"}),
-    "fetched by another site": ("GET", f"/{TOKEN}/about", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
-    "fetched by a neighbour": ("GET", f"/{TOKEN}/about", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}),
-    "read by another origin": ("GET", f"/{TOKEN}/about", {"Origin": "http://evil.example"}),
-    "sent by another site": ("DELETE", f"/{TOKEN}/files/x", {"Origin": f"http://{HOST}", "Sec-Fetch-Site": "cross-site"}),
-    "asked before": ("OPTIONS", f"/{TOKEN}/files", {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT"}),
+    "no folder": ("GET", "/", COOKIE),
+    "wrong folder": ("GET", f"/{FOLDER[:-1]}~/", COOKIE),
+    "folder cut": ("GET", f"/{FOLDER[:-1]}/", COOKIE),
+    "no key": ("GET", f"/{'t' * 43}/", COOKIE),
+    "no cookie": ("GET", f"/{FOLDER}/about", {}),
+    "no cookie, to write": ("POST", f"/{FOLDER}/example", {"Origin": f"http://{HOST}"}),
+    "no cookie, to write the page": ("PUT", f"/{FOLDER}/", {"Origin": f"http://{HOST}"}),
+    "wrong cookie": ("GET", f"/{FOLDER}/about", {"Cookie": WRONG}),
+    "empty cookies": ("GET", f"/{FOLDER}/about", {"Cookie": ";; ;=;"}),
+    "cookie of another app": ("GET", f"/{FOLDER}/about", {"Cookie": Keys(8001).cookie}),
+    "cookie by another name": ("GET", f"/{FOLDER}/about", {"Cookie": COOKIE["Cookie"].replace("8000", "8001")}),
+    "another host": ("GET", f"/{FOLDER}/", {"Host": "evil.example:8000", **COOKIE}),
+    "another port": ("GET", f"/{FOLDER}/", {"Host": "127.0.0.1:8001", **COOKIE}),
+    "another address": ("GET", f"/{FOLDER}/", {"Host": "192.168.0.7:8000", **COOKIE}),
+    "another origin": ("POST", f"/{FOLDER}/example", {"Origin": "http://evil.example", **COOKIE}),
+    "another port of this machine": ("POST", f"/{FOLDER}/example", {"Origin": "http://127.0.0.1:9999", **COOKIE}),
+    "no origin": ("POST", f"/{FOLDER}/example", COOKIE),
+    "origin of a sandbox": ("POST", f"/{FOLDER}/example", {"Origin": "null", **COOKIE}),
+    "origin by another name": ("POST", f"/{FOLDER}/example", {"Origin": "http://localhost:8000", **COOKIE}),
+    "encrypted origin": ("POST", f"/{FOLDER}/example", {"Origin": f"https://{HOST}", **COOKIE}),
+    "fetched by another site": ("GET", f"/{FOLDER}/about", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", **COOKIE}),
+    "fetched by a neighbour": ("GET", f"/{FOLDER}/about", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", **COOKIE}),
+    "read by another origin": ("GET", f"/{FOLDER}/about", {"Origin": "http://evil.example", **COOKIE}),
+    "sent by another site": ("DELETE", f"/{FOLDER}/files/x", {"Sec-Fetch-Site": "cross-site", **OURS}),
+    "asked before": ("OPTIONS", f"/{FOLDER}/files", {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT", **COOKIE}),
 }  # fmt: skip
 
 
@@ -187,26 +204,51 @@ REFUSED = {
 def test_who_may_not_ask_is_refused(client, why):
     method, path, headers = REFUSED[why]
     answer = client.http.request(method, path, headers=headers)
-    assert answer.status_code == 403 and answer.text.count(".") == 1 and TOKEN not in answer.text
+    assert answer.status_code == 403 and answer.text.count(".") == 1 and FOLDER not in answer.text
+    assert answer.headers["connection"] == "close" and "set-cookie" not in answer.headers
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 @pytest.mark.parametrize("headers", [
     {}, {"Host": "localhost:8000"}, {"Host": "LOCALHOST:8000"}, {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
     {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+    {"Cookie": f"priorshift-8000=of another server; {COOKIE['Cookie']};x"},
 ])  # fmt: skip
-def test_who_has_the_address_may_look(client, headers):
-    assert client.http.request("GET", f"/{TOKEN}/", headers=headers).status_code == 200
+def test_who_has_the_cookie_may_look(client, headers):
+    assert client.http.request("GET", f"/{FOLDER}/about", headers={**COOKIE, **headers}).status_code == 200
+    # the page itself: a browser does not send the cookie when another page led to it
+    assert client.http.request("GET", f"/{FOLDER}/", headers=headers).status_code == 200
+
+
+def test_a_key_is_exchanged_once_for_a_cookie_that_browsers_send_only_to_the_app(client):
+    used = []
+    key = KEYS.add(lambda: used.append(True))
+    foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    for method, path, headers in (("HEAD", f"/{key}/", {}), ("GET", f"/{key}/about", {}), ("GET", f"/{key}/", foreign)):
+        assert client.http.request(method, path, headers=headers).status_code == 403 and not used
+    answer = client.http.request(
+        "GET", f"/{key}/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    )
+    assert (answer.status_code, answer.headers["location"], used) == (303, f"/{FOLDER}/", [True])
+    assert answer.headers["set-cookie"] == f"{KEYS.cookie}; Path=/{FOLDER}/; HttpOnly; SameSite=Strict"
+    assert all(name in answer.headers for name in HEADERS) and key not in str(answer.headers)
+    again = client.http.request("GET", f"/{key}/")
+    assert again.status_code == 403 and "used before" in again.text and used == [True]
+
+
+def test_two_apps_have_different_cookies_and_folders():
+    first, second = Keys(8000), Keys(8001)
+    assert first.folder != second.folder and first.cookie.split("=")[0] != second.cookie.split("=")[0]
 
 
 def test_literal_addresses_are_ours_only_where_the_page_is_exposed(site):
-    exposed = Direct(AccessMiddleware(site.application(), TOKEN, [HOST], 8000))
+    exposed = Direct(AccessMiddleware(site.application(), KEYS, [HOST], 8000, PUBLIC))
     for host, status in (("192.168.0.7:8000", 200), ("[fe80::1]:8000", 200), ("192.168.0.7:80", 403), ("a.example:8000", 403),
                          ("192.168.0.7", 403), ("", 403), ("[:8000", 403)):  # fmt: skip
-        assert exposed.request("GET", f"/{TOKEN}/", headers={"Host": host}).status_code == status, host
+        assert exposed.request("GET", f"/{FOLDER}/", headers={"Host": host}).status_code == status, host
 
 
-def test_every_answer_has_the_headers_and_none_has_a_cookie(client, brought):
+def test_every_answer_has_the_headers_and_only_a_key_gives_a_cookie(client, brought):
     story = client.run(brought, KNOWN)
     assert story["state"] == "done", story
     answers = [
@@ -275,16 +317,29 @@ BAD = {
     "cut Parquet": (lambda: parquet()[:500], "t.parquet", "is a damaged Parquet file"),
     "a spreadsheet": (lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "t.xls", "is a spreadsheet"),
     "no workbook": (lambda: b"PK\3\4" + bytes(99), "t.xlsx", "is damaged, or is not an Excel workbook"),
+    "damaged workbook": (lambda: damaged_workbook(), "t.xlsx", "is damaged, or is not an Excel workbook"),
     "another ending": (lambda: b"a,b\n1,2\n", "t.exe", "ends in '.exe'"),
     "binary": (lambda: bytes(range(256)) * 9, "t.csv", "is a binary file"),
     "ragged": (lambda: b"a,b\n1,2\n1,2,3\n", "t.csv", "3 cells in line 3"),
 }  # fmt: skip
 
 
-def parquet(rows=100, columns=3):
+def damaged_workbook():
+    """Text that cannot be decompressed, in the archive's first part."""
+    into = io.BytesIO()
+    pd.DataFrame({"a": range(50)}).to_excel(into, index=False, engine="openpyxl")
+    content = bytearray(into.getvalue())
+    for k in range(len(content) - 1):
+        if content[k : k + 2] == b"PK" and content[k + 2 : k + 4] == b"\3\4":
+            content[k + 60 : k + 80] = bytes([255]) * 20
+    return bytes(content)
+
+
+def parquet(rows=100, columns=3, cell=0):
     """A constant table: few bytes for many cells."""
     into = io.BytesIO()
-    pd.DataFrame(np.zeros((rows, columns), dtype=np.int8), columns=[f"c{k}" for k in range(columns)]).to_parquet(into)
+    column = np.zeros(rows, dtype=np.int8) if cell == 0 else pd.Categorical([cell] * rows)
+    pd.DataFrame({f"c{k}": column for k in range(columns)}).to_parquet(into)
     return into.getvalue()
 
 
@@ -315,6 +370,109 @@ def test_long_cells_that_are_stored_once_are_refused_before_they_fill_the_memory
     with pytest.raises(InputError, match=r"20,000,000 bytes"):
         replace(LIMITS, bytes=20_000_000).check_file(tmp_path / "t.parquet", "t")
     assert pyarrow.total_allocated_bytes() <= before
+
+
+def repeated_text(length, rows, **options):
+    """A Parquet file with a column of one long text, which is stored once."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    cells = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), ["x" * length])
+    into = io.BytesIO()
+    files.write_table(pyarrow.table({"a": cells, "b": np.zeros(rows)}), into, compression="zstd", **options)
+    return into.getvalue()
+
+
+def nested(rows=1000):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    offsets = pyarrow.array(np.arange(0, 10_000 * (rows + 1), 10_000, dtype=np.int32))
+    cells = pyarrow.ListArray.from_arrays(offsets, np.zeros(10_000 * rows))
+    into = io.BytesIO()
+    files.write_table(pyarrow.table({"a": cells, "b": np.zeros(rows)}), into, compression="zstd")
+    return into.getvalue()
+
+
+def far_cells(rows=100_000):
+    """An Excel file with one cell in each row, in its last column."""
+    into, book = io.BytesIO(), io.BytesIO()
+    pd.DataFrame({"a": [1], "b": [2]}).to_excel(book, index=False, engine="openpyxl")
+    cells = "".join(f'<row r="{k}"><c r="NTP{k}"><v>1</v></c></row>' for k in range(1, rows + 1))
+    names = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{names}"><sheetData>{cells}</sheetData></worksheet>'
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, sheet if name.startswith("xl/worksheets/") else old.read(name))
+    return into.getvalue()
+
+
+def text_cells(rows=21_000, last="ab"):
+    row = ",".join(["ab"] * 1000) if last == "ab" else ",".join(["17"] * 1000)
+    header = ",".join(f"c{k}" for k in range(1000))
+    return gzip.compress("\n".join([header, *[row] * rows, ",".join([last] * 1000)]).encode(), 1, mtime=0)
+
+
+BOMBS = {
+    "text stored once": (lambda: repeated_text(29_000_000, 256), "t.parquet", "500,000,000 bytes"),
+    "text stored once, of no declared kind": (
+        lambda: repeated_text(29_000_000, 256, store_schema=False), "t.parquet", "500,000,000 bytes",
+    ),
+    "lists": (nested, "t.parquet", "column 'a' of t holds cells of type list"),
+    "many cells of text": (text_cells, "t.csv.gz", "20,000,000 cells that are not all numbers"),
+    "many columns": (lambda: (",".join(f"c{k}" for k in range(400_000)) + "\n1" + ",1" * 399_999).encode(), "t.csv", "10,000 columns"),
+    "commas": (lambda: b"," * 400_000 + b"\n" + b"," * 400_000, "t.csv", "10,000 columns"),
+    "a long line": (lambda: gzip.compress(b"a,b\n" + b"x" * 50_000_000, 1, mtime=0), "t.csv.gz", "10,000,000 bytes in a line"),
+    "far cells": (far_cells, "t.xlsx", "20,000,000 cells"),
+    "many texts": (lambda: parquet(100_000, 250, "ab"), "t.parquet", "20,000,000 cells that are not all numbers"),
+}  # fmt: skip
+
+
+def test_small_files_that_become_huge_are_refused_with_little_memory(tmp_path):
+    """In one process for all of them, as the worker is."""
+    pytest.importorskip("resource")
+    script = (
+        "import json, resource, sys\nfrom pathlib import Path\nfrom priorshift.app import jobs\n"
+        "from priorshift.app.uploads import Limits\nfrom priorshift.errors import InputError\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\nbefore, said = peak(), {}\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: Limits().check_file(Path(path), 't')\n"
+        "    except InputError as error: said[path] = str(error)\n"
+        "print(json.dumps([said, peak() - before]))"
+    )
+    paths = {}
+    for k, (why, (content, name, _)) in enumerate(BOMBS.items()):
+        paths[why] = str(tmp_path / f"{k}-{name}")
+        Path(paths[why]).write_bytes(content())
+        assert Path(paths[why]).stat().st_size < 5_000_000
+    run = subprocess.run([sys.executable, "-c", script, *paths.values()], capture_output=True, text=True, check=True)
+    said, kibibytes = json.loads(run.stdout)
+    for why, (_, _, sentence) in BOMBS.items():
+        assert sentence in said.get(paths[why], "accepted"), why
+    assert kibibytes < (300 << 10 if sys.platform != "darwin" else 300 << 20)  # bytes on macOS
+
+
+def test_numbers_may_have_more_cells_than_text(tmp_path):
+    limits = replace(LIMITS, text_cells=2000, bytes=10**7)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(text_cells(10, "17"))
+    limits.check_file(path, "t")
+    path.write_bytes(text_cells(10, "x"))
+    with pytest.raises(InputError, match="2,000 cells that are not all numbers"):
+        limits.check_file(path, "t")
+    path.write_bytes(gzip.compress(b"a;b\n" + b"1;\n" * 3000, mtime=0))  # an empty cell is not a number either
+    with pytest.raises(InputError, match="not all numbers"):
+        limits.check_file(path, "t")
+
+
+def test_names_in_quotes_over_several_lines_count_as_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    names = ",".join(f'"a\n{k}"' for k in range(300))
+    path.write_text(f"{names}\n{'1,' * 299}1\n{'2,' * 299}1\n")
+    order = Order.from_json({"files": {"target": {"path": str(path), "name": "t.csv"}}, "folder": ""})
+    with pytest.raises(InputError, match="200 columns"):
+        look(order, replace(LIMITS, columns=200))
+    assert len(look(order, replace(LIMITS, columns=300))["columns"]) == 300
 
 
 @pytest.mark.parametrize(("name", "shown"), [
@@ -756,7 +914,7 @@ def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, bro
     frames = texts([frame.drop(columns=["month"], errors="ignore") for frame in tables()])
 
     def ask(page, method, path, **named):
-        return client.http.request(method, f"/{TOKEN}/{path}", headers=OURS | {"X-Page": page}, **named)
+        return client.http.request(method, f"/{FOLDER}/{path}", headers=OURS | {"X-Page": page}, **named)
 
     files, looks = {}, []
     for role, content in frames.items():
@@ -769,8 +927,8 @@ def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, bro
     first, second = (ask("a" * 32, "POST", "tasks", json=order).json()["id"] for _ in range(2))
     other = client.begin(brought, KNOWN).json()["id"]
     assert client.wait(first, ("running",))["state"] == "running"
-    foreign = {"Host": HOST, "Origin": "http://evil.example"}
-    assert client.http.request("DELETE", f"/{TOKEN}/pages/{'a' * 32}", headers=foreign).status_code == 403
+    foreign = OURS | {"Origin": "http://evil.example"}
+    assert client.http.request("DELETE", f"/{FOLDER}/pages/{'a' * 32}", headers=foreign).status_code == 403
     assert ask("", "DELETE", f"pages/{'b' * 32}").status_code == 204
     assert {client.ask("GET", f"tasks/{key}").json()["state"] for key in (first, second)} == {"running", "waiting"}
     assert ask("", "DELETE", f"pages/{'a' * 32}").status_code == 204
@@ -805,6 +963,52 @@ def test_what_memory_does_not_hold_and_what_we_did_wrong_are_sentences(capsys):
 
 def raising(error):
     raise error
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_a_sentence_without_a_path(client, site, monkeypatch, capsys, tmp_path, number):
+    full = OSError(number, os.strerror(number), str(tmp_path / "secret"))
+    said = []
+    pipe = SimpleNamespace(send_bytes=lambda content: said.append(json.loads(content)))
+    asked = {"kind": "run", "files": {}, "folder": str(tmp_path)}
+
+    def write_in_one_piece(*_):
+        with atomic_write(tmp_path / "report.html"):
+            raise full
+
+    for work in (lambda *_: raising(full), write_in_one_piece):
+        jobs = SimpleNamespace(Order=Order, STEPS={}, WORK={"run": work})
+        assert worker._answer(pipe, asked, LIMITS, jobs)
+    assert said[0]["error"].startswith("There is no space left on the disk")
+    assert said[1]["error"] == f"Cannot write report.html: {os.strerror(number)}. No file was changed."
+
+    stored = set(site.uploads.folder.iterdir())
+    monkeypatch.setattr("priorshift.app.uploads.new_file", lambda path: raising(full))
+    for answer in (client.ask("POST", "example"), client.put("target", b"a,b\n1,2\n")):
+        assert answer.status_code == 507 and "Free some disk space" in answer.json()["message"]
+        assert str(tmp_path) not in answer.text and "priorshift" not in answer.text
+    assert not [file for file in site.uploads._files.values() if not file.complete]
+    assert set(site.uploads.folder.iterdir()) <= stored and not capsys.readouterr().err
+    monkeypatch.undo()
+    files = client.bring(texts([frame.drop(columns=["month"], errors="ignore") for frame in tables(30)]))
+    monkeypatch.setattr("pathlib.Path.mkdir", lambda *_, **__: raising(full))
+    answer = client.begin(files, KNOWN)
+    assert answer.status_code == 507 and str(tmp_path) not in answer.text and not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400)], ids=["positive", "negative"])
+def test_whole_numbers_of_hundreds_of_digits_are_refused_in_a_sentence(client, brought, number):
+    priors = [
+        {"value": number},
+        {"low": 0, "high": number},
+        {"low": number, "high": 0.5},
+        {"positives": 1, "rows": number},
+    ]
+    rules = [{name: number} for name in ("cost_ratio", "top", "precision", "recall")]
+    asked = [{"prior": prior} for prior in priors] + [{"rule": rule} for rule in rules]
+    for settings in (*asked, {"seed": number}, {"confidence": number}, {"threshold": number}):
+        answer = client.begin(brought, settings)
+        assert answer.status_code == 422 and "must be" in answer.json()["message"], settings
 
 
 def test_a_worker_that_ran_out_of_memory_is_replaced(queue):
@@ -848,20 +1052,33 @@ def test_memory_of_the_worker_is_held_to_its_limit(tmp_path):
 
 
 @contextmanager
-def running(folder, *options):
-    """The command, with `folder` for temporary files."""
-    code = f"import sys; from priorshift.cli import main; sys.exit(main({['app', '--no-browser', *options]!r}))"
-    environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+def running(folder, *options, browser=False, environment=(), before=""):
+    """The command, with `folder` for temporary files; the code `before` is run first."""
+    words = ["app", *([] if browser else ["--no-browser"]), *options]
+    code = f"{before}\nimport sys; from priorshift.cli import main; sys.exit(main({words!r}))"
+    environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", **dict(environment)}
     process = subprocess.Popen(
         [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         address = re.search(r"http://(127\.0\.0\.1:\d+)/(\S{43})/", process.stdout.readline())
         assert address, process.stderr.read()
-        yield process, *address.groups()
+        yield process, address[1], opened(*address.groups())
     finally:
         process.kill()
         process.communicate()
+
+
+def opened(host, key):
+    """The folder and the cookie for a key."""
+    connection = connected(host)
+    try:
+        connection.request("GET", f"/{key}/")
+        answer = connection.getresponse()
+        assert answer.status == 303, answer.read()
+        return answer.headers["Location"].strip("/"), answer.headers["Set-Cookie"].partition(";")[0]
+    finally:
+        connection.close()
 
 
 def connected(host):
@@ -871,8 +1088,8 @@ def connected(host):
 def put(host, token, content, name="t.csv", headers=()):
     connection = connected(host)
     try:
-        path = f"/{token}/files?role=target&name={quote(name)}"
-        connection.request("PUT", path, content, {"Origin": f"http://{host}", **dict(headers)})
+        path = f"/{token[0]}/files?role=target&name={quote(name)}"
+        connection.request("PUT", path, content, {"Origin": f"http://{host}", "Cookie": token[1], **dict(headers)})
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
@@ -882,7 +1099,7 @@ def put(host, token, content, name="t.csv", headers=()):
 def asked(host, token, path):
     connection = connected(host)
     try:
-        connection.request("GET", f"/{token}/{path}")
+        connection.request("GET", f"/{token[0]}/{path}", headers={"Cookie": token[1]})
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:
@@ -990,10 +1207,9 @@ def test_fifty_uploads_at_once_leave_it_answering(tmp_path):
             content, name = contents[k % len(contents)]
             if k % 10 == 9:  # says that more will come than does, and hangs
                 line = socket.create_connection(host.split(":"), timeout=30)
-                path = f"/{token}/files?role=target&name=hangs.csv"
-                line.sendall(
-                    f"PUT {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: 4000000\r\n\r\na,b".encode()
-                )
+                path = f"/{token[0]}/files?role=target&name=hangs.csv"
+                head = f"PUT {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nCookie: {token[1]}\r\n"
+                line.sendall(f"{head}Content-Length: 4000000\r\n\r\na,b".encode())
                 time.sleep(1)
                 line.close()
                 statuses.append(400)
@@ -1023,8 +1239,98 @@ def test_fifty_uploads_at_once_leave_it_answering(tmp_path):
             assert time.monotonic() < end
             time.sleep(0.1)
         assert story["answer"]["rows"] == 2 and story["answer"]["columns"][0]["name"] == "a"
-        assert not list(tmp_path.parent.glob("cut.csv*")) and asked(host, "x" * 43, "")[0] == 403
+        assert not list(tmp_path.parent.glob("cut.csv*")) and asked(host, ("x" * 43, token[1]), "")[0] == 403
         ended(process, signal.SIGINT, tmp_path)
+
+
+@on_linux
+def test_no_key_is_in_a_command_line_and_the_redirect_file_is_private_and_used_once(tmp_path):
+    """A browser that is a script: it reports what it was started with, and follows the file as a browser does."""
+    script = tmp_path / "browser"
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'started')!r}, 'a').write(sys.argv[1] + '\\n')\n"
+    )
+    script.chmod(0o700)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    environment = {"BROWSER": f"{script} %s", "DISPLAY": ":99"}
+    with running(folder, browser=True, environment=environment) as (process, host, token):
+        until(lambda: (tmp_path / "started").exists() and (tmp_path / "started").read_text().endswith("\n"), 30)
+        started = (tmp_path / "started").read_text().strip()
+        assert started.startswith("file://"), started
+        file = Path(started.removeprefix("file://"))
+        assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+        key = re.search(rf'content="0; url=http://{host}/([\w-]{{43}})/"', file.read_text())[1]
+        assert opened(host, key) == token and not file.exists()
+        assert asked(host, token, "about")[0] == 200
+        assert key not in started and token[0] not in started
+        following = re.search(r"/(\S{43})/", "".join(process.stdout.readline() for _ in range(3)))[1]
+        assert opened(host, following) == token  # the first address that was printed is used, so there is another one
+        ended(process, signal.SIGTERM, folder)
+
+
+@on_linux
+def test_the_redirect_file_goes_when_the_app_ends(tmp_path):
+    with running(tmp_path, browser=True, environment={"BROWSER": "true %s", "DISPLAY": ":99"}) as (process, _, _):
+        until(lambda: list(tmp_path.glob("*/open.html")), 30)
+        ended(process, signal.SIGTERM, tmp_path)
+
+
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
+
+
+@on_linux
+def test_idle_and_slow_connections_do_not_keep_the_user_from_the_app(tmp_path):
+    """More connections than the process may open files: some say nothing, some half a head, some ask without a key."""
+    said = (b"", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    with running(tmp_path, before=FEW_FILES) as (process, host, token):
+        lines = []
+        try:
+            for k in range(400):
+                lines.append(socket.create_connection(host.split(":"), timeout=10))
+                with suppress(ConnectionError):
+                    lines[-1].sendall(said[k % 3])
+            start = time.monotonic()
+            assert asked(host, token, "about")[0] == 200 and put(host, token, b"a,b\n1,2\n3,4\n")[0] == 201
+            assert time.monotonic() - start < 5
+            assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) < 150
+        finally:
+            for line in lines:
+                line.close()
+        ended(process, signal.SIGTERM, tmp_path)  # which has said nothing on stderr
+
+
+@on_linux
+def test_a_head_must_come_in_time_and_a_used_connection_is_kept(tmp_path):
+    hasty = "from priorshift.app import connections; connections._HEAD_SECONDS = 0.5"
+    with running(tmp_path, before=hasty) as (_, host, token):
+        used = connected(host)
+        silent, slow = (socket.create_connection(host.split(":"), timeout=10) for _ in range(2))
+        for _ in range(2):
+            used.request("GET", f"/{token[0]}/about", headers={"Cookie": token[1]})
+            assert used.getresponse().read() and used.sock is not None
+            with suppress(ConnectionError):
+                for letter in b"GET /ab":  # a byte now and then does not extend the deadline
+                    slow.sendall(bytes([letter]))
+                    time.sleep(0.1)
+        for line in (silent, slow):
+            with suppress(ConnectionError):
+                assert line.recv(1) == b""
+            line.close()
+        used.sock.sendall(b"GET /half")
+        assert used.sock.recv(1) == b""
+        used.close()
+
+
+def test_exhausted_files_are_no_traceback(caplog):
+    loop = asyncio.new_event_loop()
+    try:
+        connections.ignore_exhaustion(loop, {"message": "accept", "exception": OSError(24, "Too many open files")})
+        assert not caplog.records
+        connections.ignore_exhaustion(loop, {"message": "other", "exception": OSError(5, "Input/output error")})
+        assert len(caplog.records) == 1
+    finally:
+        loop.close()
 
 
 @pytest.mark.parametrize(("options", "sentence"), [

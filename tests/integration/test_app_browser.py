@@ -6,8 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pandas as pd
@@ -19,8 +21,6 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("jinja2")
 
-import httpx
-
 import priorshift as ps
 
 pytestmark = [needs_browser, pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")]
@@ -29,12 +29,13 @@ ROLES = ("positive", "unlabeled", "target")
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def addresses(tmp_path_factory):
+    """The addresses that the app prints; each works once, and the next one is printed when it is used."""
     code = "import sys; from priorshift.cli import main; sys.exit(main(['app', '--no-browser', '--max-rows', '5000']))"
     folder = tmp_path_factory.mktemp("app")
     environment = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
-    yield re.search(r"http://\S+", process.stdout.readline())[0]
+    yield (found[0] for line in process.stdout if (found := re.search(r"http://\S+", line)))
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=20)
     assert process.returncode == 0 and "deleted" in said and not list(folder.glob("priorshift-app-*"))
@@ -62,21 +63,25 @@ def files(tmp_path_factory):
 
 
 @contextmanager
-def opened(chromium, address, **settings):
+def opened(chromium, addresses, **settings):
     """The page; what it said and whom it asked is looked at in the end."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, **settings)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     heard = Overheard(page)
+    address = next(addresses)
     page.goto(address)
     page.wait_for_selector("#limits:not(:empty)")
+    folder = re.fullmatch(r"http://[^/]+(/\S{22}/)", page.url)[1]  # the secret is not in it
     yield page
     # settings that the app refuses are answered with status 422, which the browser reports
     errors = [error for error in heard.errors if "422" not in error]
     assert not errors, errors
     origin = address.split("/")[2]
     assert {url.split("/")[2] for url in heard.outside} == {origin}
-    assert not context.cookies()
+    [cookie] = context.cookies()
+    assert (cookie["path"], cookie["httpOnly"], cookie["sameSite"], cookie["expires"]) == (folder, True, "Strict", -1)
+    assert cookie["value"] not in address
     context.close()
 
 
@@ -105,8 +110,8 @@ def downloaded(page, name):
     return download.value.path().read_text(encoding="utf-8")
 
 
-def test_from_files_to_a_report_and_again_with_another_setting(chromium, address, files):
-    with opened(chromium, address) as page:
+def test_from_files_to_a_report_and_again_with_another_setting(chromium, addresses, files):
+    with opened(chromium, addresses) as page:
         assert not serious_violations(page) and not page.is_visible("#start")
         choose(page, files)
         problem = page.locator("#read-status.problem")
@@ -177,8 +182,8 @@ def test_from_files_to_a_report_and_again_with_another_setting(chromium, address
         )
 
 
-def test_the_example_on_a_phone_in_the_dark(chromium, address):
-    with opened(chromium, address, color_scheme="dark") as page:
+def test_the_example_on_a_phone_in_the_dark(chromium, addresses):
+    with opened(chromium, addresses, color_scheme="dark") as page:
         page.set_viewport_size({"width": 390, "height": 800})
         page.click("#example")
         page.wait_for_selector("#read-columns:not([hidden])")
@@ -200,8 +205,8 @@ def downloaded_example(page):
     return download.value.suggested_filename
 
 
-def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium, address, files):
-    with opened(chromium, address) as page:
+def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium, addresses, files):
+    with opened(chromium, addresses) as page:
         page.set_input_files("#positive-input", files / "ragged.csv")
         bad = page.locator('.card.bad[data-role="positive"] .read')
         bad.wait_for()
@@ -245,8 +250,9 @@ def test_an_error_in_a_file_stands_beside_it_and_a_job_can_be_cancelled(chromium
         page.wait_for_selector("#known", state="hidden")
 
 
-def test_a_page_that_is_left_takes_its_job_with_it_and_a_reload_works(chromium, address, files):
-    with opened(chromium, address) as page:
+def test_a_page_that_is_left_takes_its_job_with_it_and_a_reload_works(chromium, addresses, files):
+    with opened(chromium, addresses) as page:
+        address = page.url
         for leave in (page.reload, lambda: page.goto("about:blank")):
             choose(page, files)
             leave_out(page, "month", "patient")
@@ -257,20 +263,20 @@ def test_a_page_that_is_left_takes_its_job_with_it_and_a_reload_works(chromium, 
             task = began.value.json()["id"]
             leave()
             end = time.monotonic() + 20
-            while (state := httpx.get(f"{address}tasks/{task}").json()["state"]) in ("waiting", "running"):
+            while (state := page.request.get(f"{address}tasks/{task}").json()["state"]) in ("waiting", "running"):
                 assert time.monotonic() < end
                 time.sleep(0.05)
             assert state == "cancelled"
 
 
-def test_names_of_columns_are_text_and_nothing_else(chromium, address, tmp_path):
+def test_names_of_columns_are_text_and_nothing_else(chromium, addresses, tmp_path):
     """Markup, quotes, scripts, formulas, text from right to left, emoji and very long ones, on a phone."""
     names = [
         "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\"' onmouseover=alert(1) x='", "=cmd()", "{{7*7}}",
         "\u202eright to left", "zero\u200bwidth", "esc\x1b[31m", "family 👩\u200d👧", "😀" * 50, "long" * 500, "a\tb", "javascript:alert(1)", "&lt;b&gt;", "${1+1}",
     ]  # fmt: skip
     rows = np.random.default_rng(0).normal(size=(60, len(names)))
-    with opened(chromium, address) as page:
+    with opened(chromium, addresses) as page:
         page.on("dialog", lambda dialog: pytest.fail(dialog.message))
         page.set_viewport_size({"width": 390, "height": 800})
         for k, role in enumerate(ROLES):
@@ -291,8 +297,8 @@ def test_names_of_columns_are_text_and_nothing_else(chromium, address, tmp_path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390 and not serious_violations(page)
 
 
-def test_several_targets_with_the_keyboard_alone(chromium, address, files):
-    with opened(chromium, address) as page:
+def test_several_targets_with_the_keyboard_alone(chromium, addresses, files):
+    with opened(chromium, addresses) as page:
         choose(page, files)
 
         def to(place, key="Tab", most=80):
@@ -332,17 +338,30 @@ def test_several_targets_with_the_keyboard_alone(chromium, address, files):
         assert download.value.suggested_filename == "decisions.csv"
 
 
-def test_a_page_elsewhere_cannot_read_or_send_anything(chromium, address, tmp_path):
+def test_an_address_works_once_and_another_browser_is_told_what_to_do(chromium, addresses):
+    with opened(chromium, addresses) as page:
+        clean = page.url
+        page.goto("about:blank")
+        page.goto(clean)  # as from the history
+        page.wait_for_selector("#limits:not(:empty)")
+    other = chromium.new_page()
+    other.goto(clean)
+    expect(other.locator("main")).to_have_text(
+        "This browser has no access yet: open the last address that priorshift app printed."
+    )
+    other.close()
+
+
+def test_a_page_elsewhere_cannot_read_or_send_anything(chromium, addresses, tmp_path):
     """A page of another origin, in the same browser, that knows even the address."""
-    page = chromium.new_page()
     (tmp_path / "other.html").write_text("<!doctype html><title>Another page</title>")
-    page.goto((tmp_path / "other.html").as_uri())
     script = """async (address) => {
       const tried = [];
       for (const [method, path, mode] of [["GET", "about", "cors"], ["GET", "about", "no-cors"], ["POST", "example", "no-cors"],
                                           ["PUT", "files?role=target&name=t.csv", "cors"]]) {
         try {
-          const answer = await fetch(address + path, { method, mode, body: method === "GET" ? undefined : "a,b" });
+          const options = { method, mode, credentials: "include", body: method === "GET" ? undefined : "a,b" };
+          const answer = await fetch(address + path, options);
           tried.push(answer.type + " " + answer.status);
         } catch (error) { tried.push("failed"); }
       }
@@ -352,10 +371,37 @@ def test_a_page_elsewhere_cannot_read_or_send_anything(chromium, address, tmp_pa
       await new Promise((resolve) => (frame.onload = resolve));
       return tried;
     }"""
-    tried = page.evaluate(script, address)
-    assert set(tried) <= {"failed", "opaque 0"}, tried
-    assert not page.frames[1].url.startswith(address)  # it cannot be framed
-    page.close()
+    with opened(chromium, addresses) as own, another_server() as (other_address, received):
+        for place in ((tmp_path / "other.html").as_uri(), other_address):
+            page = own.context.new_page()
+            page.goto(place)
+            tried = page.evaluate(script, own.url)
+            assert set(tried) <= {"failed", "opaque 0"}, tried
+            assert not page.frames[1].url.startswith(own.url)  # it cannot be framed
+            page.close()
+        assert received and not any("Cookie" in headers for headers in received)
+
+
+@contextmanager
+def another_server():
+    """A server of somebody else on another port, which browsers treat as the same site; yield what it receives."""
+    received = []
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self):
+            received.append(dict(self.headers))
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>Another page</title>")
+
+        def log_message(self, *words):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", received
+        server.shutdown()
 
 
 @needs_validator

@@ -141,7 +141,12 @@ def _number(value: Any, unit: str = "") -> float | None:
             return parse_number(_in_percent(value) if unit else value)
         except InputError:
             return None
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an integer of several hundred digits
+        return None
 
 
 def _in_percent(text: str) -> str:

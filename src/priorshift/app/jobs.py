@@ -6,6 +6,7 @@ Each takes an order, which came as JSON, and returns an answer that can be sent 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,7 +72,7 @@ class Order:
 
     def translate(self, message: str) -> str:
         """Rewrite a message of the library in the terms of the page, with the user's names of the files."""
-        return translate_message(message, self.paths, self.names)
+        return translate_message(message.replace(f"{self.folder}{os.sep}", ""), self.paths, self.names)
 
     def with_names(self, diagnosis: Diagnosis) -> Diagnosis:
         """Replace stored paths in the reasons of a verdict by the user's file names: a report may be forwarded."""
@@ -98,6 +99,7 @@ def look(order: Order, limits: Limits) -> dict[str, Any]:
     [(role, path)] = order.paths.items()
     limits.check_file(path, f"{role} ({path})")
     table = read_table(path, role).as_cells()
+    limits.check_columns(table.name, table.width)  # names in quotes may have several lines
     columns = [
         {"name": table.column_name(k), "kind": _kind(cells), "missing": float(is_missing(cells).mean())}
         for k, cells in enumerate(table.cells)

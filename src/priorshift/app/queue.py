@@ -26,7 +26,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from priorshift.app.uploads import Limits, Upload
+from priorshift.app.uploads import DISK_FULL, Limits, Upload, is_disk_full
 from priorshift.errors import InputError
 from priorshift.progress import listen_to_progress
 
@@ -291,6 +291,9 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
         _reply(pipe, error=message, exits=True)  # so that all its memory is freed
         return False
     except Exception as error:
+        if is_disk_full(error):
+            _reply(pipe, error=DISK_FULL)
+            return True
         traceback.print_exc(file=sys.stderr)
         message = f"An internal error occurred in priorshift ({type(error).__name__})."
         _reply(pipe, error=f"{message} Please report it, with the message in the terminal.")

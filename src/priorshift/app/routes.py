@@ -1,128 +1,43 @@
-"""The application: access control, security headers, and the routes to the page, uploads, jobs and results.
-
-The page is only for those who know its address. Other web pages in the same browser can send requests to this machine,
-so each request must contain the secret of the address, a host that is ours and, if a page sent it, our own origin.
-"""
+"""The application: the routes to the page, uploads, jobs and results."""
 
 from __future__ import annotations
 
-import ipaddress
 import json
-import secrets
 import sys
 import traceback
-from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from priorshift import simulate
 from priorshift.app.fields import show_field
 from priorshift.app.jobs import DECISIONS, REPORT, RESULT
 from priorshift.app.queue import OVER, TaskQueue
 from priorshift.app.settings import ROLES, Settings, translate_message
-from priorshift.app.uploads import Limits, Upload, Uploads
+from priorshift.app.uploads import DISK_FULL, Limits, Upload, Uploads, is_disk_full
 from priorshift.errors import InputError
 from priorshift.result_tables import csv_line
 from priorshift.version import __version__
 
-_PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 _RESULT_HEADERS = {  # a report runs no script and loads nothing, also when it is opened by itself
     # same origin, so that the page can measure its height and show it whole
     "Content-Security-Policy": "sandbox allow-same-origin; default-src 'none'; style-src 'unsafe-inline'; "
     "img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 }
-_HEADERS = {
-    "Content-Security-Policy": _PAGE_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
-_READING = ("GET", "HEAD")
 _PAGE = {"index.html": "text/html", "app.css": "text/css"} | dict.fromkeys(
     ("app.js", "ask.js", "files.js", "known.js", "names.js", "result.js"), "text/javascript"
 )
+PUBLIC = ("", *_PAGE)  # paths of the page itself, which holds no data
 _MAX_JSON = 4_000_000  # bytes of settings: columns may have long names
 _EXAMPLE_PRIORS = 0.2, 0.5  # source, target
 _EXAMPLE_ID = "tumour"
-
-
-class AccessMiddleware:
-    """Passes on requests with the right address, without its secret part, and adds headers to every response."""
-
-    def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str], port: int | None = None) -> None:
-        """Wrap an application; `token` is the secret, `hosts` are the accepted values of the Host header."""
-        self.app = app
-        self.token = token  # the first part of every path
-        self.hosts = frozenset(hosts)  # our names, with the port
-        self.port = port  # if set, any IP address with this port is accepted: DNS cannot rebind an address
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request that is not allowed; pass others on with the secret removed from their path (ASGI)."""
-        if scope["type"] != "http":
-            return  # no other kind of socket is served
-
-        async def send_with_headers(message: Message) -> None:
-            """Send a message; add the security headers to the start of a response."""
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        token, _, rest = scope["path"].removeprefix("/").partition("/")
-        refusal = self._refusal(scope["method"], Headers(scope=scope), token)
-        if refusal is not None:
-            await PlainTextResponse(refusal, 403)(scope, receive, send_with_headers)
-            return
-        inner: dict[str, Any] = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
-        await self.app(inner, receive, send_with_headers)
-
-    def _refusal(self, method: str, headers: Headers, token: str) -> str | None:
-        """Return why a request is refused, for the user; None if it is allowed. `token` is the one in its path."""
-        hosts, origins = headers.getlist("host"), headers.getlist("origin")
-        if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
-            return "This host name is not allowed: open the address that priorshift app has printed."
-        if not secrets.compare_digest(token.encode(), self.token.encode()):
-            return "This address is not complete: open the one that priorshift app has printed."
-        # what the browser says about the page that sent the request; older browsers say nothing
-        site, mode = headers.get("sec-fetch-site", "same-origin"), headers.get("sec-fetch-mode", "navigate")
-        is_navigation = method in _READING and mode == "navigate" and not origins  # the user opened the address
-        is_foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
-        if is_foreign or (not is_navigation and site != "same-origin"):
-            return "Requests from other pages are not allowed."
-        if method not in _READING and not origins:
-            return "Requests without an origin are not allowed."
-        return None
-
-    def _is_ours(self, host: str) -> bool:
-        """Return whether a Host header names this server: one of its names, or if it is exposed any IP address."""
-        if host in self.hosts:
-            return True
-        if self.port is None:
-            return False
-        try:
-            parts = urlsplit(f"//{host}")
-            ipaddress.ip_address(parts.hostname or "")  # raises ValueError for a name
-            return parts.port == self.port
-        except ValueError:
-            return False
 
 
 def example_files() -> dict[str, str]:
@@ -174,7 +89,7 @@ class Site:
             Route("/tasks/{key}", self._cancel, methods=["DELETE"]),
             Route("/tasks/{key}/{name}", self._result),
         ]
-        errors = (InputError, HTTPException, ClientDisconnect, Exception)
+        errors = (InputError, HTTPException, ClientDisconnect, OSError, Exception)
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
 
     async def _page(self, request: Request) -> Response:
@@ -301,6 +216,8 @@ async def _error_response(request: Request, error: Exception) -> Response:
         return JSONResponse({"message": message, "field": getattr(error, "field", None)}, 422)
     if isinstance(error, ClientDisconnect):
         return JSONResponse({"message": "The request was not sent completely."}, 400)
+    if is_disk_full(error):
+        return JSONResponse({"message": DISK_FULL}, 507)
     traceback.print_exception(error, file=sys.stderr)
     message = "An internal error occurred in priorshift. Please report it, with the message in the terminal."
     return JSONResponse({"message": message}, 500)

@@ -1,12 +1,12 @@
-"""Serving the page: a free port, an address with a secret, a private folder for uploaded files, and a clean end.
+"""Serving the page: a free port, addresses with keys, a private folder for uploaded files, and a clean end.
 
 The folder is deleted at exit or, if the process was killed, at the next start.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -15,16 +15,21 @@ import warnings
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
-from priorshift.app.routes import AccessMiddleware, Site
-from priorshift.app.uploads import Limits
+from priorshift.app.access import AccessMiddleware, Keys
+from priorshift.app.connections import BoundedConnection, ignore_exhaustion, max_connections
+from priorshift.app.routes import PUBLIC, Site
+from priorshift.app.uploads import Limits, new_file
 from priorshift.errors import InputError
 from priorshift.io.temporary_folders import temporary_folder
 
+_REDIRECT = "open.html"  # in the private folder
 LOCAL = ("127.0.0.1", "localhost")
 
 
@@ -36,7 +41,7 @@ def private_folder() -> AbstractContextManager[Path]:
 def serve(
     limits: Limits, announce: Callable[[str], None], *, host: str, port: int, exposed: bool, browser: bool
 ) -> None:
-    """Serve the page until Ctrl-C or a signal; `announce` is called with its address.
+    """Serve the page until Ctrl-C or a signal; `announce` is called with its address, and with a new one after its use.
 
     `port` 0 chooses a free port; `exposed` allows a `host` that other machines can reach; `browser` opens the page.
     """
@@ -48,27 +53,51 @@ def serve(
         )
     listener = _listen(LOCAL[0] if is_local else host, port)
     port = listener.getsockname()[1]
-    token = secrets.token_urlsafe(32)
+    keys = Keys(port)
     names = LOCAL if is_local else (*LOCAL, host, socket.gethostname(), socket.getfqdn())
+
+    def address(when_used: Callable[[], None]) -> str:
+        """Return an address that opens the page once."""
+        return f"http://{_address_host(host)}:{port}/{keys.add(when_used)}/"
+
+    def announce_next() -> None:
+        """Announce an address, and the next one when it is used."""
+        with suppress(OSError):  # the terminal may be closed
+            announce(address(announce_next))
+
     with listener, _signals_as_interrupts(), warnings.catch_warnings(), private_folder() as folder:
         warnings.filterwarnings("ignore", "resource_tracker:")  # if the worker is killed, another one is started
         site = Site(folder, limits)
         try:
             hosts = [f"{name.lower()}:{port}" for name in names]
-            application = AccessMiddleware(site.application(), token, hosts, None if is_local else port)
-            address = f"http://{_address_host(host)}:{port}/{token}/"
-            announce(address)
+            application = AccessMiddleware(site.application(), keys, hosts, None if is_local else port, PUBLIC)
+            announce(address(announce_next))
             if browser and _has_display():
-                threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+                redirect = folder / _REDIRECT
+                _write_redirect(redirect, address(partial(redirect.unlink, missing_ok=True)))
+                threading.Thread(target=webbrowser.open, args=[redirect.as_uri()], daemon=True).start()
             config = uvicorn.Config(
                 application, log_config=None, log_level="critical", access_log=False, server_header=False,
-                lifespan="off", ws="none", http="h11", loop="asyncio", timeout_graceful_shutdown=0,
-                timeout_keep_alive=30,
+                lifespan="off", ws="none", http=BoundedConnection, loop="asyncio", timeout_graceful_shutdown=0,
+                timeout_keep_alive=30, backlog=max_connections(),
             )  # fmt: skip
             with suppress(KeyboardInterrupt):
-                uvicorn.Server(config).run(sockets=[listener])
+                asyncio.run(_run(uvicorn.Server(config), listener))
         finally:
             site.tasks.close()
+
+
+async def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Answer requests until the server is stopped."""
+    asyncio.get_running_loop().set_exception_handler(ignore_exhaustion)
+    await server.serve(sockets=[listener])
+
+
+def _write_redirect(path: Path, address: str) -> None:
+    """Write a page that leads to an address: other users can read the command line of a browser, but not this file."""
+    page = f'<!doctype html><title>priorshift</title><meta http-equiv="refresh" content="0; url={escape(address)}">'
+    with new_file(path) as file:
+        file.write(page.encode())
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -7,6 +7,7 @@ the limits before it is read.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import secrets
@@ -19,19 +20,26 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from priorshift.errors import InputError
-from priorshift.io.csv_text import explain_errors, open_text
+from priorshift.io.csv_text import Source, explain_errors, has_only_numbers, open_text
 from priorshift.io.files import WORKBOOKS, kind, text_or_parquet
-from priorshift.io.readers import row_groups, text_sizes
-from priorshift.io.workbooks import workbook_size
+from priorshift.io.readers import row_groups, text_columns, text_sizes
+from priorshift.io.workbooks import workbook_bytes, workbook_size
 
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
-_ROWS = 256  # rows at a time: a cell may be large
+_SEPARATORS = (b",", b";", b"\t")
+_TEXT_CELLS = "cells that are not all numbers"
 _GIB = 1 << 30
 _MAX_NAME = 120
 _ENDING = re.compile(r"(\.[a-z0-9]{1,10}){1,2}$")
+DISK_FULL = "There is no space left on the disk for temporary files. Free some disk space, and try again."
 _TOO_LARGE = (
     "take a random subsample of its rows, or use priorshift estimate on the command line, which reads files of any size"
 )
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether an error says that the disk, or the user's share of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _max_memory() -> int:
@@ -49,7 +57,10 @@ class Limits:
 
     rows: int = 1_000_000  # of a file
     bytes: int = 500_000_000  # of a file, as it was sent and as it is decompressed
-    cells: int = 100_000_000  # of a Parquet file, which stores many cells in few bytes
+    columns: int = 10_000  # of a file
+    cells: int = 100_000_000  # of a file of numbers; a Parquet file stores many of them in few bytes
+    text_cells: int = 20_000_000  # that are not numbers; each takes about 60 bytes of memory
+    line_bytes: int = 10_000_000  # of CSV text
     seconds: float = 1800.0  # of a job
     memory: int = field(default_factory=_max_memory)  # bytes of the worker, where the system can enforce it
     files: int = 24  # stored at the same time
@@ -61,37 +72,72 @@ class Limits:
     def check_file(self, path: Path, name: str) -> None:
         """Refuse a file beyond the limits, before it is read into memory; `name` is its name in the message.
 
-        A Parquet file is checked by its metadata and the sizes of its text cells, an Excel file by its archive, CSV
-        text chunk by chunk.
+        A Parquet file is checked by its metadata and the lengths of its distinct texts, an Excel file by its archive,
+        CSV text chunk by chunk.
         """
-        n_bytes = n_lines = 0
         with explain_errors(name):
             text = text_or_parquet(path, name)  # None for Parquet and Excel files
-            if kind(path) == WORKBOOKS:
-                n_bytes, n_rows = workbook_size(path, name)
-                self._check(name, n_bytes, "bytes when decompressed", self.bytes)
-                self._check(name, n_rows - 1, "rows", self.rows)  # less the header
-                return
-            if text is None:
-                columns, rows_of_groups = row_groups(path, name)
-                n_rows = sum(rows_of_groups)
-                self._check(name, n_rows, "rows", self.rows)
-                self._check(name, n_rows * len(columns), "cells", self.cells)
-                for part_bytes in text_sizes(path, name, _ROWS):
-                    n_bytes += part_bytes
-                    self._check(name, n_bytes, "bytes when decompressed", self.bytes)
-                return
-            with open_text(text) as file:
-                while chunk := file.buffer.read(_CHUNK):
-                    n_bytes += len(chunk)
-                    n_lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
-                    self._check(name, n_bytes, "bytes when decompressed", self.bytes)
-                    self._check(name, n_lines - 1, "rows", self.rows)  # less the header
+            if text is not None:
+                self._check_text(text, name)
+            elif kind(path) == WORKBOOKS:
+                self._check_workbook(path, name)
+            else:
+                self._check_parquet(path, name)
 
-    def _check(self, name: str, value: int, unit: str, limit: int) -> None:
+    def check_columns(self, name: str, columns: int) -> None:
+        """Refuse a file with too many columns."""
+        self._check(name, columns, "columns", self.columns, "remove columns that are not features")
+
+    def _check_text(self, text: Source, name: str) -> None:
+        """Refuse CSV text beyond the limits; marks in quotes count as if they separated cells."""
+        n_bytes = n_lines = line_bytes = 0
+        n_marks = dict.fromkeys(_SEPARATORS, 0)
+        with open_text(text) as file:
+            while chunk := file.buffer.read(_CHUNK):
+                n_bytes += len(chunk)
+                n_lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
+                line_end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+                line_bytes = len(chunk) - line_end - 1 + (line_bytes if line_end < 0 else 0)
+                for mark in n_marks:
+                    n_marks[mark] += chunk.count(mark)
+                self._check(name, n_bytes, "bytes when decompressed", self.bytes)
+                self._check(name, line_bytes, "bytes in a line", self.line_bytes, "check whether it is a table")
+                self._check(name, n_lines - 1, "rows", self.rows)  # less the header
+                self._check(name, max(n_marks.values()), "cells", self.cells)
+        with open_text(text) as file:
+            first_line = next((line for line in file if line.strip()), "")
+        self.check_columns(name, 1 + max(first_line.count(mark.decode()) for mark in _SEPARATORS))
+        n_cells = n_lines + max(n_marks.values())
+        if n_cells > self.text_cells and not has_only_numbers(text, name):
+            self._check(name, n_cells, _TEXT_CELLS, self.text_cells)
+
+    def _check_workbook(self, path: Path, name: str) -> None:
+        """Refuse an Excel file beyond the limits."""
+        self._check(name, workbook_bytes(path, name), "bytes when decompressed", self.bytes)
+        n_rows, n_columns, n_cells = workbook_size(path, name)
+        self._check(name, n_rows - 1, "rows", self.rows)  # less the header
+        self.check_columns(name, n_columns)
+        self._check(name, n_cells, "cells", self.text_cells)
+
+    def _check_parquet(self, path: Path, name: str) -> None:
+        """Refuse a Parquet file beyond the limits."""
+        columns, rows_of_groups = row_groups(path, name)
+        n_rows = sum(rows_of_groups)
+        self._check(name, n_rows, "rows", self.rows)
+        self.check_columns(name, len(columns))
+        self._check(name, n_rows * len(columns), "cells", self.cells)
+        texts = text_columns(path, name)
+        self._check(name, n_rows * len(texts), _TEXT_CELLS, self.text_cells)
+        self._check(name, sum(texts.values()), "bytes when decompressed", self.bytes)
+        n_bytes = 0
+        for part_bytes in text_sizes(path, name, list(texts)):
+            n_bytes += part_bytes
+            self._check(name, n_bytes, "bytes when decompressed", self.bytes)
+
+    def _check(self, name: str, value: int, unit: str, limit: int, remedy: str = _TOO_LARGE) -> None:
         """Raise InputError if a file has more rows, cells or bytes (`value`, `unit`) than its limit."""
         if value > limit:
-            raise InputError(f"{name} has more than {limit:,} {unit}, the limit of this app; {_TOO_LARGE}.")
+            raise InputError(f"{name} has more than {limit:,} {unit}, the limit of this app; {remedy}.")
 
 
 @dataclass
@@ -137,7 +183,7 @@ class Uploads:
         upload = self._add(name, declared_size, page)
         name = upload.name
         try:
-            with _new_file(upload.path) as file:
+            with new_file(upload.path) as file:
                 await self._write(upload, pieces, file)
         except BaseException as error:
             self.delete(upload.id)
@@ -146,8 +192,8 @@ class Uploads:
             if isinstance(error, TimeoutError):
                 raise HTTPException(408, f"The upload of {name} stalled. Choose it again.") from None
             if isinstance(error, OSError):
-                message = f"{name} cannot be stored: {error.strerror}. Free some disk space."
-                raise HTTPException(507, message) from None
+                remedy = "Free some disk space" if is_disk_full(error) else "Choose it again"
+                raise HTTPException(507, f"{name} cannot be stored: {error.strerror}. {remedy}.") from None
             raise
         upload.complete = True
         return upload
@@ -155,8 +201,13 @@ class Uploads:
     def add_text(self, name: str, content: str, page: str = "") -> Upload:
         """Store a text that the app itself provides, such as the example."""
         upload = self._add(name, len(content), page)
-        with _new_file(upload.path) as file:
-            upload.bytes, upload.complete = file.write(content.encode()), True
+        try:
+            with new_file(upload.path) as file:
+                upload.bytes = file.write(content.encode())
+        except OSError:
+            self.delete(upload.id)
+            raise
+        upload.complete = True
         return upload
 
     def delete(self, key: str) -> None:
@@ -213,7 +264,7 @@ class Uploads:
             self.delete(idle[0].id)
 
 
-def _new_file(path: Path) -> BufferedWriter:
+def new_file(path: Path) -> BufferedWriter:
     """Create a file that only its owner can read, and open it for writing."""
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)  # O_BINARY exists on Windows only
     return os.fdopen(os.open(path, flags, 0o600), "wb")

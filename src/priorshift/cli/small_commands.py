@@ -50,9 +50,9 @@ def run_app(args: argparse.Namespace) -> None:
 
 
 def _announce(address: str) -> None:
-    """Print the address of the page, and how to end the app."""
+    """Print an address of the page, and how to end the app."""
     print(f"priorshift app: {address}")
-    print("Open this address in a browser. Ctrl-C ends the app and deletes uploaded files.", flush=True)
+    print("Open this address in a browser; it works once. Ctrl-C ends the app and deletes uploaded files.", flush=True)
 
 
 def run_completion(args: argparse.Namespace) -> None:

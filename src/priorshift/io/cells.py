@@ -155,11 +155,16 @@ def cells_of_array(column: Cells, where: str) -> Cells:
     return cells if None in numbers else np.array(numbers, dtype=np.float64)
 
 
+def cell_type_error(where: str, dtype: Any) -> InputTypeError:
+    """Return the error for a column, `where` in messages, whose type is not one of single cells."""
+    return InputTypeError(f"{where} holds cells of type {dtype}, {_REMEDY}")
+
+
 def cells_of_series(series: Any, where: str) -> Cells:
     """Return a column of a narwhals frame as floats (durations in days), dates or text; `where` is for messages."""
     dtype = series.dtype
     if dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
-        raise InputTypeError(f"{where} holds cells of type {dtype}, {_REMEDY}")
+        raise cell_type_error(where, dtype)
     if dtype in (nw.Date, nw.Datetime):
         if dtype == nw.Date:
             series = series.cast(nw.Datetime("us"))

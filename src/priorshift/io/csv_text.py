@@ -488,6 +488,28 @@ def _warn_of_word(reading: ColumnReading, layout: CsvLayout, k: int) -> None:
     warn(f"{read}, {reason}; {accept}.", ColumnWarning)
 
 
+def has_only_numbers(source: Source, name: str) -> bool:
+    """Return whether every cell of CSV text is a plain number, reading few rows at a time.
+
+    The columns of other text are read cell by cell, which takes much more memory than numbers do.
+    """
+    with explain_errors(name), open_text(source) as file:
+        layout, _, start = read_layout(file, name, ColumnSelection())
+        file.seek(start)
+        while True:
+            try:
+                with warnings.catch_warnings(action="ignore"):  # loadtxt warns at the end of the file
+                    rows = np.loadtxt(
+                        file, delimiter=layout.separator, quotechar='"', comments=None, ndmin=2, max_rows=_BLOCK
+                    )
+            except UnicodeDecodeError:
+                raise
+            except ValueError:
+                return False
+            if not len(rows):
+                return True
+
+
 def dialect_of(source: Source) -> tuple[str, str]:
     """Return the separator and the decimal mark of CSV text, from its first rows."""
     with open_text(source) as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from priorshift.io.cells import (
     Cells,
     as_dates,
     as_text,
+    cell_type_error,
     cells_of_array,
     cells_of_series,
     has_r_missing,
@@ -312,10 +313,11 @@ def _from_tensor(tensor: Any, name: str) -> NDArray[Any]:
 
 
 @contextmanager
-def _open_parquet(path: Path, name: str, buffer: int = 0) -> Iterator[Any]:
+def _open_parquet(path: Path, name: str, buffer: int = 0, encoded: Sequence[str] = ()) -> Iterator[Any]:
     """Open a Parquet file as a pyarrow ParquetFile.
 
-    With a `buffer` (in bytes) columns are read piece by piece, otherwise by whole row groups.
+    With a `buffer` (in bytes) columns are read piece by piece, otherwise by whole row groups. The columns of text
+    `encoded` are read as dictionaries of distinct values.
     """
     try:
         import pyarrow.parquet as parquet
@@ -323,7 +325,8 @@ def _open_parquet(path: Path, name: str, buffer: int = 0) -> Iterator[Any]:
     except ImportError:
         raise InputError(f'{name} needs pyarrow: pip install "priorshift[parquet]", or pass a CSV file.') from None
     try:
-        with parquet.ParquetFile(path, buffer_size=buffer, pre_buffer=not buffer) as file:
+        options: dict[str, Any] = {"buffer_size": buffer, "pre_buffer": not buffer, "read_dictionary": list(encoded)}
+        with parquet.ParquetFile(path, **options) as file:
             yield file
     except (ArrowException, OSError):
         raise InputError(f"{name} is a damaged Parquet file; write it again.") from None
@@ -335,6 +338,7 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
         columns = list(file.schema_arrow.names)
         check_columns(name, columns, selection.extra)
         features, extra, dropped = selection.split(columns)
+        _check_types(file.schema_arrow, features, name)
         values = _parquet_numbers(file, features)
         other_columns = [*features, *extra] if values is None else extra
         arrow_table = file.read(columns=other_columns).select(other_columns)
@@ -379,19 +383,52 @@ def row_groups(path: Path, name: str) -> tuple[list[str], list[int]]:
         return list(file.schema_arrow.names), rows
 
 
-def text_sizes(path: Path, name: str, rows: int) -> Iterator[int]:
-    """Yield the bytes in memory of the text cells of a Parquet file, for each batch of `rows` rows.
+def _check_types(schema: Any, columns: Iterable[str], name: str) -> None:
+    """Refuse columns of a Parquet file that hold lists, mappings or bytes, before these are read."""
+    from pyarrow import types
 
-    A small file may decompress to very large cells.
+    not_cells = (types.is_nested, types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    for column in columns:
+        dtype = schema.field(column).type
+        if any(check(dtype) for check in not_cells):
+            raise cell_type_error(f"column {column!r} of {name}", dtype)
+
+
+def text_columns(path: Path, name: str) -> dict[str, int]:
+    """Return the columns of a Parquet file whose cells have no fixed size, with their decompressed bytes.
+
+    Columns that hold lists, mappings or bytes are refused. Nothing but the metadata is read, which a damaged or forged
+    file may state wrongly.
     """
     from pyarrow import types
 
-    with _open_parquet(path, name, _BUFFER) as file:
-        has_fixed_size = (types.is_primitive, types.is_boolean, types.is_null)
-        texts = [field.name for field in file.schema_arrow if not any(check(field.type) for check in has_fixed_size)]
-        if texts:
-            for block in file.iter_batches(rows, columns=texts):
-                yield block.nbytes
+    with _open_parquet(path, name) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+        check_columns(name, schema.names, ())
+        _check_types(schema, schema.names, name)
+        has_fixed_size = (types.is_primitive, types.is_boolean, types.is_null, types.is_decimal)
+        texts = [k for k, field in enumerate(schema) if not any(check(field.type) for check in has_fixed_size)]
+        groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+        return {schema.names[k]: sum(group.column(k).total_uncompressed_size for group in groups) for k in texts}
+
+
+def text_sizes(path: Path, name: str, columns: Sequence[str]) -> Iterator[int]:
+    """Yield the bytes of the text cells in some columns of a Parquet file, one batch of rows of a column after another.
+
+    A small file may contain a long text once, and refer to it in every row: cells are counted without being decoded.
+    """
+    from pyarrow import compute, types
+
+    with _open_parquet(path, name, _BUFFER, columns) as file:
+        for column in columns:
+            for block in file.iter_batches(_ROWS, columns=[column], use_threads=False):
+                cells = block.column(0)
+                if not types.is_dictionary(cells.type):  # such as a type of another library
+                    yield cells.nbytes
+                    continue
+                lengths = compute.binary_length(cells.dictionary).fill_null(0).to_numpy().astype(np.float64)
+                uses = np.bincount(cells.indices.drop_null().to_numpy(), minlength=len(lengths))
+                yield int(lengths @ uses)
 
 
 def iter_frames(path: Path, name: str, columns: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,10 +26,14 @@ _BLOCK = 1 << 20  # bytes of a sheet that are searched at a time
 _OVERLAP = 1 << 12  # bytes of the previous block that are searched again: a cell may lie on the border
 # a cell with a formula and without the value that Excel stores with it
 _UNCOMPUTED = re.compile(rb"<f[^>]*(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
+_COLUMN = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})\d""")  # of a cell, such as r="AB12"
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
 # what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
-_DAMAGE = (BadZipFile, KeyError, ValueError, OSError, SyntaxError, ParseError, TypeError, AttributeError, IndexError)
+_DAMAGE = (
+    BadZipFile, KeyError, ValueError, OSError, SyntaxError, ParseError, TypeError, AttributeError, IndexError, EOFError,
+    NotImplementedError, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -236,22 +241,34 @@ def write_workbook(output: Path, rows: Iterable[Sequence[Any]], title: str = "Sh
     book.save(output)
 
 
-def workbook_size(path: Path, name: str) -> tuple[int, int]:
-    """Return the bytes of a workbook's files when decompressed, and the number of rows in the largest of its sheets."""
+def workbook_bytes(path: Path, name: str) -> int:
+    """Return the bytes of a workbook's files when decompressed."""
     try:
         with ZipFile(path) as archive:
-            n_bytes = sum(entry.file_size for entry in archive.infolist())
-            rows = [_count_rows(archive, sheet) for sheet in archive.namelist() if _SHEET.fullmatch(sheet)]
-    except (BadZipFile, OSError, ValueError, NotImplementedError):
+            return sum(entry.file_size for entry in archive.infolist())
+    except _DAMAGE:
         raise _damaged(name) from None
-    return n_bytes, max(rows, default=0)
 
 
-def _count_rows(archive: ZipFile, sheet: str) -> int:
-    """Count the rows that a sheet of an archive stores."""
-    rows, rest = 0, b""
+def workbook_size(path: Path, name: str) -> tuple[int, int, int]:
+    """Return the largest numbers of rows, of columns and of cells, with empty ones, in the sheets of a workbook."""
+    try:
+        with ZipFile(path) as archive:
+            sheets = [_sheet_size(archive, sheet) for sheet in archive.namelist() if _SHEET.fullmatch(sheet)]
+    except _DAMAGE:
+        raise _damaged(name) from None
+    rows, columns, cells = map(max, zip((0, 0, 0), *sheets, strict=True))
+    return rows, columns, cells
+
+
+def _sheet_size(archive: ZipFile, sheet: str) -> tuple[int, int, int]:
+    """Return the numbers of rows, of columns up to the last cell, and of cells, with empty ones, in a sheet."""
+    rows, cells, names, rest = 0, 0, {b""}, b""
     with archive.open(sheet) as file:
         while block := file.read(_BLOCK):
-            rows += (rest + block).count(b"<row")
-            rest = block[-3:]  # shorter than what is counted, so nothing is counted twice
-    return rows
+            rows += (rest[-3:] + block).count(b"<row")  # the rest is shorter than what is counted
+            cells += (rest[-2:] + block).count(b"<c ") + (rest[-2:] + block).count(b"<c>")
+            names.update(_COLUMN.findall(rest[-_OVERLAP:] + block))
+            rest = block
+    columns = max(sum(26**k * (letter - 64) for k, letter in enumerate(reversed(name))) for name in names)
+    return rows, columns, max(cells, rows * columns)  # a row is filled up to its last cell

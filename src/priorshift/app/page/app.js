@@ -214,9 +214,13 @@ window.addEventListener("pageshow", (event) => event.persisted && location.reloa
 showScenario();
 showHints();
 setUp({ bytes: Infinity }, filesChanged);
-const about = await ask("GET", "about");
-setUp(about, filesChanged);
-part("version").textContent = about.version;
-part("limits").textContent =
-  `A file can have up to ${about.rows.toLocaleString("en")} rows and ${Math.round(about.bytes / 1e6).toLocaleString("en")} MB; ` +
-  `an estimate can take up to ${Math.round(about.seconds / 60) || 1} min.`;
+try {
+  const about = await ask("GET", "about");
+  setUp(about, filesChanged);
+  part("version").textContent = about.version;
+  part("limits").textContent =
+    `A file can have up to ${about.rows.toLocaleString("en")} rows and ${Math.round(about.bytes / 1e6).toLocaleString("en")} MB; ` +
+    `an estimate can take up to ${Math.round(about.seconds / 60) || 1} min.`;
+} catch (error) {
+  document.querySelector("main").replaceChildren(element("p", error.message)); // this browser has no access
+}

@@ -1,4 +1,4 @@
-// Requests to the app, relative to the address with its secret; jobs are followed to their end.
+// Requests to the app, with the cookie of its address; jobs are followed to their end.
 
 const SILENT = "The app does not respond. Is it still running?";
 const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -9,7 +9,7 @@ export async function ask(method, path, body) {
   try {
     answer = await fetch(path, {
       method,
-      credentials: "omit",
+      credentials: "same-origin",
       headers: { "X-Page": PAGE, ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
@@ -51,7 +51,7 @@ export function send(path, file, sent) {
 
 // The page is closed, so its jobs are cancelled. A beacon would not send its origin.
 export function leave() {
-  fetch(`pages/${PAGE}`, { method: "DELETE", credentials: "omit", keepalive: true }).catch(() => {});
+  fetch(`pages/${PAGE}`, { method: "DELETE", credentials: "same-origin", keepalive: true }).catch(() => {});
 }
 
 export async function follow(id, report = () => {}) {
