@@ -132,7 +132,7 @@ with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     alone = {}
     for epsilon in (1, 0.3):
-        noisy = release(few, epsilon, 1e-6, random_state=9)
+        noisy = release(few, epsilon, 1e-6, random_state=0)
         alone[epsilon] = ps.estimate_prior(P, U, noisy, source_prior=0.1)
     open_counts = ps.estimate_prior(P, U, few, source_prior=0.1)
 print(f"150 patients of C, no noise: {open_counts}")

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import priorshift as ps
 from priorshift.errors import InconsistentInputWarning, PrivacyWarning, WeakSeparationWarning
 
 pytest.importorskip("matplotlib")
@@ -110,10 +109,7 @@ def _three_hospitals(of):
     assert all(of["truth"] in answer.interval for answer in (shared, rows, *of["private"].values()))
     widths = [shared.interval.width, *(answer.interval.width for answer in of["private"].values())]
     assert all(less < more for less, more in pairwise(widths)) and of["private"][1].interval.width < 1.1 * widths[0]
-    # in the median of several draws of the noise: one in thirty, such as that of the page, is narrower
-    draws = [of["release"](of["few"], 1, 1e-6, random_state=k) for k in range(9)]
-    alone = [ps.estimate_prior(of["P"], of["U"], noisy, source_prior=0.1).interval.width for noisy in draws]
-    assert np.median([*alone, of["alone"][1].interval.width]) > 1.5 * of["open_counts"].interval.width
+    assert of["alone"][1].interval.width > 1.5 * of["open_counts"].interval.width
     assert {warning.category for warning in of["said"]} == {PrivacyWarning}
     assert not of["wire"].exists()
 
