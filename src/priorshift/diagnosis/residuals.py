@@ -111,8 +111,12 @@ def random_signs(samples: Samples, resamples: int, rng: np.random.Generator) -> 
 
 
 def student_factors(size: float, resamples: int, rng: np.random.Generator) -> Floats:
-    """Draw the factors that make the normal error of a mean over `size` observations one of Student's distribution."""
-    freedom = size - 1
+    """Draw factors that give normal errors of a mean over `size` observations the tails of Student's distribution.
+
+    The sample variance of a cosine of a uniform variable, whose kurtosis is 3/2, varies as that of a normal variable
+    with four times as many degrees of freedom.
+    """
+    freedom = 4 * (size - 1)
     return np.asarray(np.sqrt(freedom / rng.chisquare(freedom, resamples)))
 
 

@@ -87,8 +87,13 @@ class RowReader:
             reason = f"constant in {_FIRST_SAMPLE} but not in {name}"
             message = f"Left out {', '.join(varying)}: {reason}; fix the columns by a sample in which it varies."
             warn(message, ColumnWarning)
-        used = np.flatnonzero(self.scaling.factor)  # a column that is left out has the factor 0
-        return (table.values[:, used] - self.scaling.shift[used]) * self.scaling.factor[used]
+        values, shift, factor = table.values, self.scaling.shift, self.scaling.factor
+        if self.n_features < len(factor):
+            used = np.flatnonzero(factor)  # a column that is left out has the factor 0
+            values, shift, factor = values[:, used], shift[used], factor[used]
+        scaled = values - shift
+        scaled *= factor
+        return scaled
 
     def _to_numbers(self, table: Table) -> Table:
         """Convert a table to numbers, with its columns in the order of the sample that fixed them.

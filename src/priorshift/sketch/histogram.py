@@ -248,7 +248,7 @@ def _row_blocks(
         pending.append(rows)
         end += len(rows)
         if end - first >= least_rows:
-            yield np.concatenate(pending), start + first
+            yield np.concatenate(pending) if len(pending) > 1 else pending[0], start + first
             pending, first = [], end
     if pending:
         yield np.concatenate(pending), start + first
