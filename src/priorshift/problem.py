@@ -352,13 +352,19 @@ class Source:
             return 1.0, 1.0
         return self.P.design_effect(values_P), self.U.design_effect(values_U)
 
+    @property
+    def has_positive(self) -> Mask:
+        """Whether each observation has a labelled row."""
+        has_positive = np.zeros(int(self.observation.max()) + 1, dtype=bool)
+        has_positive[self.observation[self.positive]] = True
+        return has_positive
+
     def deal_folds(self, folds: int, rng: np.random.Generator) -> Index:
         """Return the fold of each row, 0 to `folds` − 1; rows of one observation are in one fold.
 
         Observations with and without positives are spread evenly over the folds, and each fold has rows of P and of U.
         """
-        has_positive = np.zeros(int(self.observation.max()) + 1, dtype=bool)
-        has_positive[self.observation[self.positive]] = True
+        has_positive = self.has_positive
         fold_of_observation = np.empty(len(has_positive), dtype=np.intp)
         for stratum in (has_positive, ~has_positive):
             members = rng.permutation(np.flatnonzero(stratum))
@@ -380,12 +386,8 @@ class Source:
             return
         if self.metadata.identical:
             return
-        codes = observations.row_codes(self.table.values)  # equal for equal rows
-        m = len(self.positive)
-        codes_P, codes_U = codes[:m], codes[m:]  # the positives come first, see `from_samples`
-        if len(np.unique(codes_U)) < 0.9 * len(codes_U):
-            return  # rows of discrete data repeat by chance
-        repeated = int(np.isin(codes_P, codes_U).sum())
+        m = len(self.positive)  # the positives come first, see `from_samples`
+        repeated = observations.common_rows(self.table.values[:m], self.table.values[m:])
         if repeated > m / 2:
             warn(
                 f"{repeated} of {m} positive rows are also in the unlabeled table. If they are the same observations, "

@@ -29,17 +29,16 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.diagnosis.identification import DiagnosisInput
+from priorshift.io.row_hashes import Codes, content_codes
 from priorshift.io.sample_size import effective_size
 from priorshift.io.scaling import Rows
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
 from priorshift.scores.cross_fitting import (
     FIT_ROWS,
-    Codes,
     Repetition,
     Ridge,
     assign_folds,
-    content_codes,
     most_folds,
 )
 from priorshift.scores.scored_source import Preparation, ScoredSource

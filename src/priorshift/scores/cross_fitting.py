@@ -10,8 +10,8 @@ Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the r
 hundred coefficients, for which a subsample is enough: it is fitted to at most `FIT_ROWS` rows of P and of U, and all
 rows are scored. A scikit-learn classifier can replace it.
 
-When streaming, the fold of a row is a hash of its values: in any order and on any machine the row is scored by a model
-that was fitted without it, and no record of the fitted rows is needed.
+When streaming, the fold of a row is a hash of its values (:mod:`priorshift.io.row_hashes`): in any order and on any
+machine the row is scored by a model that was fitted without it, and no record of the fitted rows is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
@@ -32,48 +31,6 @@ from priorshift.errors import InputError
 from priorshift.io.parameters import check_estimator, seeded
 from priorshift.problem import Source
 from priorshift.threads import map_in_threads
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # constants of the hash function splitmix64
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_DISTINCT = 0.5  # share of distinct rows below which most rows are copies
-
-Codes = NDArray[np.uint64]
-
-
-def content_codes(rows: Floats) -> Codes:
-    """Return a 64-bit hash of each row's values."""
-    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes −0.0 and 0.0 equal
-    code = np.zeros(len(rows), dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in bits.T:
-            code = _mix_bits(code ^ column)
-    return code
-
-
-def place_codes(start: int, count: int) -> Codes:
-    """Return 64-bit hashes of `count` row positions from `start` on, for samples of copies, whose values are equal."""
-    return _mix_bits(np.arange(start, start + count, dtype=np.uint64))
-
-
-def mostly_copies(codes: Codes) -> bool:
-    """Return whether most rows, given their hashes, are copies of others."""
-    return len(np.unique(codes)) < _DISTINCT * len(codes)
-
-
-def fold_of(codes: Codes, folds: int, seed: int) -> Index:
-    """Return the fold of each row from its hash; another seed gives another assignment."""
-    with np.errstate(over="ignore"):
-        return np.asarray(_mix_bits(codes ^ _mix_bits(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
-
-
-def _mix_bits(code: Codes | np.uint64) -> Codes:
-    """Hash 64-bit numbers by splitmix64: each bit of the input affects every bit of the output."""
-    with np.errstate(over="ignore"):
-        code = np.asarray(code, dtype=np.uint64) + _ODD
-        code = (code ^ (code >> np.uint64(30))) * _MIX[0]
-        code = (code ^ (code >> np.uint64(27))) * _MIX[1]
-        return np.asarray(code ^ (code >> np.uint64(31)))
-
 
 _BLOCK = 512  # rows whose features are in memory together
 
@@ -281,10 +238,8 @@ def most_folds(source: Source, folds: int) -> int:
 
     These are observations with a labelled row, and those without (which count as at least 2).
     """
-    observation = source.observation
-    with_positives = len(np.unique(observation[source.positive]))
-    without_positives = len(np.setdiff1d(observation, observation[source.positive]))
-    return min(folds, with_positives, max(without_positives, 2))
+    with_positives = int(source.has_positive.sum())
+    return min(folds, with_positives, max(len(source.has_positive) - with_positives, 2))
 
 
 @dataclass(frozen=True, eq=False)

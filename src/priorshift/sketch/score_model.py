@@ -16,11 +16,12 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.files import Fields
 from priorshift.io.observations import repeats_by_chance
 from priorshift.io.parameters import check_settings
+from priorshift.io.row_hashes import Codes, content_codes, fold_of, mostly_copies, place_codes
 from priorshift.io.sample_size import check_sizes, warn_of_copies
 from priorshift.io.tables import Table, check_dropped
 from priorshift.problem import Sample, Source
 from priorshift.scores import cross_fitting
-from priorshift.scores.cross_fitting import FIT_ROWS, Codes, Ridge, content_codes, fold_of, place_codes
+from priorshift.scores.cross_fitting import FIT_ROWS, Ridge
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
 from priorshift.sketch.container import Saveable, check_arrays
@@ -256,7 +257,7 @@ def _fold_codes(P: Floats, U: Floats) -> tuple[bool, Codes]:
     where most rows have copies, and by chance (as with a few yes-or-no columns), the position of a row decides.
     """
     codes = content_codes(np.concatenate([P, U]))  # equal rows have equal codes
-    if cross_fitting.mostly_copies(codes) and repeats_by_chance(U):
+    if mostly_copies(codes) and repeats_by_chance(U):
         return True, np.concatenate([place_codes(0, len(P)), place_codes(0, len(U))])
     return False, codes
 
