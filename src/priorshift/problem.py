@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift import errors
-from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
+from priorshift.arrays import NO_PAIRS, Floats, Folds, Index, Mask, Pairs
 from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.io import observations, sample_size
 from priorshift.io.column_checks import warn_of_far_values
@@ -359,17 +359,17 @@ class Source:
         has_positive[self.observation[self.positive]] = True
         return has_positive
 
-    def deal_folds(self, folds: int, rng: np.random.Generator) -> Index:
+    def deal_folds(self, folds: int, rng: np.random.Generator) -> Folds:
         """Return the fold of each row, 0 to `folds` − 1; rows of one observation are in one fold.
 
         Observations with and without positives are spread evenly over the folds, and each fold has rows of P and of U.
         """
         has_positive = self.has_positive
-        fold_of_observation = np.empty(len(has_positive), dtype=np.intp)
+        fold_of_observation = np.empty(len(has_positive), dtype=np.int16)
         for stratum in (has_positive, ~has_positive):
             members = rng.permutation(np.flatnonzero(stratum))
             fold_of_observation[members] = np.arange(len(members)) % folds
-        fold: Index = fold_of_observation[self.observation]
+        fold = np.asarray(fold_of_observation[self.observation])
         for k in range(folds):
             if not (fold[self.positive] == k).any() or not (fold[self.population] == k).any():
                 raise InputError(

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats, Index, Mask
+from priorshift.arrays import Floats, Folds, Index, Mask
 from priorshift.diagnosis.identification import DiagnosisInput
 from priorshift.io.row_hashes import Codes, content_codes
 from priorshift.io.sample_size import effective_size
@@ -346,7 +346,7 @@ def cross_fit_kernel_score(
         grams, sums = _sums_by_fold(features(sample[taken]), weights, sample_fold[:, taken], folds)
         gram, moment = gram + 0.5 * grams, moment + 0.5 * label * sums
     beta = _fit_ridge(gram, moment)
-    fold_of_observation = np.empty((_REPEATS, int(source.observation.max()) + 1), dtype=np.intp)
+    fold_of_observation = np.empty((_REPEATS, int(source.observation.max()) + 1), dtype=fold.dtype)
     fold_of_observation[:, source.observation] = fold
     fold_T = np.stack([assign_folds(target.source_observation, folds, known, rng) for known in fold_of_observation])
     scores_P, scores_U, scores_T = _held_out_scores(rows, (fold_P, fold_U, fold_T), features, beta)
@@ -359,7 +359,7 @@ def cross_fit_kernel_score(
     return Witness.from_scores(rescored, source.without_rows(), *rescored.mixture), p_values
 
 
-def _sums_by_fold(features: Singles, mass: Floats, fold: Index, folds: int) -> tuple[Floats, Floats]:
+def _sums_by_fold(features: Singles, mass: Floats, fold: Folds, folds: int) -> tuple[Floats, Floats]:
     """Return weighted sums of products of features, and of features, over the rows of each fold of each repetition.
 
     `features` has shape (rows, features), `fold` (repeats, rows) and `mass` is the weight of each row. The results have
@@ -395,7 +395,7 @@ def _fit_ridge(gram: Floats, moment: Floats) -> Floats:
 
 
 def _held_out_scores(
-    samples: Sequence[Rows], folds: Sequence[Index], features: Callable[[Floats], Singles], beta: Floats
+    samples: Sequence[Rows], folds: Sequence[Folds], features: Callable[[Floats], Singles], beta: Floats
 ) -> list[Floats]:
     """Score the rows of each sample by the models that were fitted without their folds.
 
@@ -424,7 +424,7 @@ def _held_out_scores(
 
 def _equate_copies(
     samples: Sequence[Rows],
-    folds: Sequence[Index],
+    folds: Sequence[Folds],
     codes: Sequence[Codes],
     scores: Sequence[Floats],
     score: Callable[[Floats], Singles],

@@ -24,6 +24,9 @@ from priorshift.io.row_hashes import content_codes, count_common, count_distinct
 
 _MOSTLY = 0.9  # share of distinct values or rows from which on rows do not repeat by chance
 
+_PROBES = 1000  # rows of a subsample
+_FEW_FOUND = 0.3  # share of a subsample; it is not below this by chance where half of all rows are found
+
 
 def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, ids: NDArray[Any] | None) -> Pairs:
     """Return which labelled and unlabelled rows are the same: those with equal ids or, without ids, equal values.
@@ -156,7 +159,16 @@ def find_copies(X: NDArray[Any]) -> Pairs:
 
 
 def common_rows(X: NDArray[Any], others: NDArray[Any]) -> int:
-    """Return how many rows of X are also among the rows `others`; 0 if those are discrete and so repeat by chance."""
+    """Return how many rows of X are also among the rows `others`; 0 if those are discrete and so repeat by chance.
+
+    A small share may be returned as 0: if a random subsample of many rows shows it in the first column alone.
+    """
+    if len(X) > 10 * _PROBES:
+        probes = np.sort(X[np.random.default_rng(0).choice(len(X), _PROBES, replace=False), 0])
+        column = others[:, 0]
+        found = column[probes[np.searchsorted(probes[:-1], column)] == column]
+        if np.isin(probes, found).mean() < _FEW_FOUND:
+            return 0
     codes = content_codes(others)
     return 0 if count_distinct(codes) < _MOSTLY * len(codes) else count_common(content_codes(X), codes)
 

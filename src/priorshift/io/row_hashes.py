@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Index
+from priorshift.arrays import Folds
 
 Codes = NDArray[np.uint64]
 
@@ -44,9 +44,11 @@ def mostly_copies(codes: Codes) -> bool:
     return count_distinct(codes) < _DISTINCT * len(codes)
 
 
-def fold_of(codes: Codes, folds: int, seed: int) -> Index:
+def fold_of(codes: Codes, folds: int, seed: int) -> Folds:
     """Return the fold of each row from its hash; another seed gives another assignment."""
-    return np.asarray(_mix_bits(codes ^ _mix_bits(np.array([seed], dtype=np.uint64))) % np.uint64(folds), dtype=np.intp)
+    return np.asarray(
+        _mix_bits(codes ^ _mix_bits(np.array([seed], dtype=np.uint64))) % np.uint64(folds), dtype=np.int16
+    )
 
 
 def count_distinct(values: NDArray[Any]) -> int:

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats, Folds, Index
 from priorshift.embedding.gpu_sums import import_cuda, resolve_device
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_estimator, seeded
@@ -41,7 +42,8 @@ def fourier_features(rows: Floats, frequencies: Floats) -> Floats:
     `frequencies` has shape (columns, frequencies); the features have shape (rows, 2·frequencies + 1).
     """
     D = frequencies.shape[1]
-    features = np.ones((len(rows), 2 * D + 1))
+    features = np.empty((len(rows), 2 * D + 1))
+    features[:, -1] = 1
     for k in range(0, len(rows), _BLOCK):
         block = slice(k, min(k + _BLOCK, len(rows)))
         # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
@@ -73,8 +75,10 @@ class Ridge:
         r = np.hypot(cosine, sine)
         return cls(beta, frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
 
-    def __call__(self, rows: Floats) -> Floats:
-        """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row."""
+    def __call__(self, rows: NDArray[Any]) -> Floats:
+        """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row; in single precision if `rows` are."""
+        if rows.dtype == np.float32:
+            return self._single_scores(rows)
         scores = np.empty(len(rows))
         buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # allocated once, since allocation is slow
         for k in range(0, len(rows), _BLOCK):
@@ -88,6 +92,23 @@ class Ridge:
             scores[block] = t.sum(axis=1) + self.constant
         return scores
 
+    def _single_scores(self, rows: NDArray[np.float32]) -> Floats:
+        """Return the score Σ r cos(ω·x − φ) + γ of each row in single precision, where cosines are fast.
+
+        Blocks are padded to one size: equal rows then have equal scores, wherever they are.
+        """
+        parameters = 2 * self.half, 2 * self.phase, self.twice / 2
+        frequencies, phase, r = (array.astype(np.float32) for array in parameters)
+        scores = np.empty(len(rows))
+        block, angles = np.zeros((_BLOCK, rows.shape[1]), np.float32), np.empty((_BLOCK, len(r)), np.float32)
+        for k in range(0, len(rows), _BLOCK):
+            count = min(_BLOCK, len(rows) - k)
+            block[:count] = rows[k : k + count]
+            np.matmul(block, frequencies, out=angles)
+            np.subtract(angles, phase, out=angles)
+            scores[k : k + count] = (np.cos(angles, out=angles) @ r)[:count]
+        return scores + (self.constant + float(self.twice.sum()) / 2)
+
 
 _MANY = 500_000  # rows below which starting torch costs more than it saves
 _GPU_BLOCK = 2**18  # rows whose features are in memory together
@@ -100,7 +121,7 @@ def choose_score_device(device: str, rows: int) -> str:
     return resolve_device(device, worthwhile=True)
 
 
-def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
+def gpu_scores(rows: NDArray[Any], fold: Folds, models: Sequence[Ridge], device: str = "cuda") -> Floats:
     """Score each row by the model of its fold, as Ridge does, on a GPU; all models have the same frequencies."""
     torch = import_cuda(device)
     parameters = (
@@ -113,7 +134,7 @@ def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str =
     scores = np.empty(len(rows))
     for k in range(0, len(rows), _GPU_BLOCK):
         block = slice(k, k + _GPU_BLOCK)
-        model = torch.as_tensor(fold[block], device=device)  # number of each row's model
+        model = torch.as_tensor(fold[block], dtype=torch.int64, device=device)  # number of each row's model
         t = torch.tan(torch.as_tensor(rows[block], dtype=torch.float64, device=device) @ half - phase[model])
         scores[block] = ((twice[model] / (1 + t * t)).sum(dim=1) + constant[model]).cpu().numpy()
     return scores
@@ -135,24 +156,21 @@ class Repetition:
     positive: Floats  # score of each row of P
     population: Floats  # score of each row of U
     models: tuple[Model, ...]  # one for each fold, fitted without it
-    fold: Index  # fold of each observation
+    fold: Folds  # fold of each observation
 
     @classmethod
-    def score(cls, X: Floats, source: Source, fold: Index, models: Sequence[Model]) -> Repetition:
+    def score(cls, X: NDArray[Any], source: Source, fold: Folds, models: Sequence[Model]) -> Repetition:
         """Score the rows of the source by the models of their folds.
 
         `X` are all rows of the source, prepared; `fold` is that of each row. Model k was fitted without fold k.
         """
-        P, U = source.positive, source.population
-        scores_U = scores_by_fold(X[U], fold[U], models)
-        # under censoring every row is in U; a row that is scored twice could differ by rounding, and ties would break
-        scores_P = scores_U[P] if source.scenario == "censoring" else scores_by_fold(X[P], fold[P], models)
+        scores = scores_by_fold(X, fold, models)
         # rows of one observation are in the same fold
-        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
+        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=fold.dtype)
         fold_of_observation[source.observation] = fold
-        return cls(scores_P, scores_U, tuple(models), fold_of_observation)
+        return cls(scores[source.positive], scores[source.population], tuple(models), fold_of_observation)
 
-    def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Index:
+    def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Folds:
         """Return the fold whose model scores each row of a target: at random, unless the row belongs to the source.
 
         `of_source` is the observation of the source that a row belongs to, such as its patient; −1 for none. Such a row
@@ -161,25 +179,36 @@ class Repetition:
         return assign_folds(of_source, len(self.models), self.fold, rng)
 
 
-def assign_folds(of_source: Index, folds: int, fold_of_observation: Index, rng: np.random.Generator) -> Index:
+def assign_folds(of_source: Index, folds: int, fold_of_observation: Folds, rng: np.random.Generator) -> Folds:
     """Return the fold of each row of a target: at random, or that of the source's observation `of_source`, −1 for none.
 
     `fold_of_observation` is the fold of each observation of the source.
     """
-    fold = rng.permutation(np.arange(len(of_source)) % folds)
+    fold = rng.permutation((np.arange(len(of_source)) % folds).astype(fold_of_observation.dtype))
     is_of_source = of_source >= 0
     fold[is_of_source] = fold_of_observation[of_source[is_of_source]]
     return fold
 
 
 _STEPS_PER_UNIT = 2.0**36  # to which scores are rounded
+SINGLE_ROWS = 50_000  # rows from which on single precision saves time
+_LARGEST_TIE = 1e-3  # share of the positives
 
 
-def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:
+def has_large_ties(positive: NDArray[Any]) -> bool:
+    """Return whether many positives have the same score, or the same hash, so that scores need double precision.
+
+    Single precision moves a score by 1e-6, which hardly changes its rank unless it is tied with many positives.
+    """
+    ordered, tied = np.sort(positive), max(2, int(_LARGEST_TIE * len(positive)))
+    return bool((ordered[tied - 1 :] == ordered[: len(ordered) - tied + 1]).any())
+
+
+def scores_by_fold(rows: NDArray[Any], fold: Folds, models: Sequence[Model], device: str = "cpu") -> Floats:
     """Return the score of each row by the model of its fold, which was fitted without it; a GPU needs ridge models.
 
-    Scores are rounded to multiples of 2⁻³⁶: further digits depend on how many rows are scored together, and identical
-    rows of two samples must have identical scores, or ties would break in one sample's favour.
+    Scores in double precision are rounded to multiples of 2⁻³⁶: further digits depend on how many rows are scored
+    together, and identical rows of two samples must have identical scores, or ties would break in one sample's favour.
     """
     ridges = [model for model in models if isinstance(model, Ridge)]
     if device != "cpu" and len(ridges) == len(models):
@@ -189,11 +218,13 @@ def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: s
         for k, model in enumerate(models):
             in_fold = np.flatnonzero(fold == k)
             scores[in_fold] = model(rows[in_fold])
+    if rows.dtype == np.float32:
+        return scores
     return np.asarray(np.round(scores * _STEPS_PER_UNIT) / _STEPS_PER_UNIT)
 
 
 def cross_fit(
-    rows: Floats,
+    rows: NDArray[Any],
     source: Source,
     model: Any,
     repeats: int,
@@ -201,7 +232,7 @@ def cross_fit(
     rng: np.random.Generator,
     *,
     fit_rows: int = FIT_ROWS,
-    deal: Callable[[int], Index] | None = None,
+    deal: Callable[[int], Folds] | None = None,
 ) -> tuple[Repetition, ...]:
     """Cross-fit the scores `repeats` times; return the scores of the source and the models of each repetition.
 
@@ -222,15 +253,17 @@ def cross_fit(
             index, mass = index[subsample], mass[subsample] / mass[subsample].sum()
         samples.append(_FitSample(index, mass, label))
     inputs = [_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn]
-    error, scale, ridge = min(map_in_threads(inputs[0].tune, _SCALES, len(rows)))  # the smallest error
-    if error == np.inf:
+    tuned = [tried for scale in map_in_threads(inputs[0].tune, _SCALES, len(rows)) for tried in scale]
+    best = min(tuned, key=lambda tried: (tried.error, tried.scale, tried.ridge))  # the smallest error
+    if best.error == np.inf:
         raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
-    repetitions = map_in_threads(
-        lambda repeat: Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge)),
-        inputs,
-        len(rows),
-    )
-    return tuple(repetitions)
+
+    def score(repeat: _Repeat) -> Repetition:
+        """Fit the models of one repetition, except those that were fitted for the tuning, and score the source."""
+        models = best.models if repeat is inputs[0] else _RidgeFit(repeat, best.scale).models(best.ridge)
+        return Repetition.score(rows, source, repeat.fold, models)
+
+    return tuple(map_in_threads(score, inputs, len(rows)))
 
 
 def most_folds(source: Source, folds: int) -> int:
@@ -255,23 +288,33 @@ class _FitSample:
 class _Repeat:
     """Input of one repetition: rows assigned to folds, and random frequencies."""
 
-    X: Floats  # all rows of the source, prepared
+    X: NDArray[Any]  # all rows of the source, prepared
     samples: list[_FitSample]  # of P and of U
-    fold: Index  # fold of each row of the source
+    fold: Folds  # fold of each row of the source
     folds: int
     frequencies: Floats  # for c = 1/2 and one column, shape (columns, frequencies)
 
-    def tune(self, scale: float) -> tuple[float, float, float]:
-        """Return the smallest cross-validated error at the kernel's scale c, the scale, and the ridge of that error."""
+    def tune(self, scale: float) -> list[_TunedFit]:
+        """Fit models at the kernel's scale c with each ridge, and compute their cross-validated errors."""
         fit = _RidgeFit(self, scale)
         results = []
         for ridge in _RIDGES:
-            error = 0.0  # mean squared error of held-out rows, with equal weights of P and U
-            for model, held_out in zip(fit.models(ridge), fit.parts, strict=True):
-                for F, mass, label in held_out:  # the label is ±1 times the sample's weight ½, so its sign is the class
-                    error += float(mass @ (F @ model.beta - np.sign(label)) ** 2)
-            results.append((error if np.isfinite(error) else np.inf, scale, ridge))
-        return min(results)  # the error comes first, so it decides
+            models, error = fit.models(ridge), 0.0
+            for model, gram, moment in zip(models, fit.grams, fit.moments, strict=True):
+                # Σ mass·(f·β − label)² over the held-out rows, less Σ mass, which is the same for all models
+                error += float(model.beta @ gram @ model.beta - 2 * model.beta @ moment)
+            results.append(_TunedFit(error if np.isfinite(error) else np.inf, scale, ridge, models))
+        return results
+
+
+@dataclass(frozen=True, eq=False)
+class _TunedFit:
+    """Models of one repetition for one choice of scale and ridge, and their error on held-out rows."""
+
+    error: float
+    scale: float
+    ridge: float
+    models: list[Ridge]
 
 
 class _RidgeFit:
@@ -280,11 +323,9 @@ class _RidgeFit:
     def __init__(self, repeat: _Repeat, scale: float) -> None:
         """Compute features and sums of each fold for the kernel exp(−scale·‖x−y‖²/columns)."""
         self.frequencies = repeat.frequencies * np.sqrt(2 * scale / repeat.X.shape[1])
-        self.parts: list[list[tuple[Floats, Floats, float]]] = []  # features, masses and label of P and U in each fold
         size = 2 * self.frequencies.shape[1] + 1  # number of features
         self.grams, self.moments = np.zeros((repeat.folds, size, size)), np.zeros((repeat.folds, size))
         for k in range(repeat.folds):
-            part = []
             for sample in repeat.samples:
                 in_fold = repeat.fold[sample.rows] == k
                 F = fourier_features(repeat.X[sample.rows[in_fold]], self.frequencies)
@@ -293,12 +334,10 @@ class _RidgeFit:
                 product = mass[0] * (F.T @ F) if is_even else F.T @ (mass[:, None] * F)  # Σ mass·ffᵀ
                 self.grams[k] += abs(label) * product  # |label| is the weight ½ of either sample
                 self.moments[k] += label * (mass @ F)
-                part.append((F, mass, label))
-            self.parts.append(part)
 
     def models(self, ridge: float) -> list[Ridge]:
         """Return the model of each fold, fitted to the other folds: β = (Gram + ridge·I)⁻¹ moment, without the fold."""
-        gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.parts)
+        gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.grams)
         models = []
         for fold_gram, fold_moment in zip(self.grams, self.moments, strict=True):
             A = gram - fold_gram
@@ -309,7 +348,7 @@ class _RidgeFit:
 
 
 def _fit_classifier(
-    X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator
+    X: Floats, source: Source, model: Any, fold: Folds, folds: int, rng: np.random.Generator
 ) -> Repetition:
     """Cross-fit a scikit-learn model that distinguishes labelled (1) from population rows (0), and score the source.
 

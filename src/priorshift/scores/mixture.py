@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
 
 
 def p_values(
@@ -33,10 +33,12 @@ def p_values(
     else:
         order = np.argsort(positive, kind="stable")
         ranked, m = positive[order], len(positive) if size is None else size
-    below = np.searchsorted(ranked, scores, "left")  # number of positives below each score
-    # few scores are tied, so only they are searched again; −1 avoids an index beyond the last positive
-    tied = np.flatnonzero(ranked[np.minimum(below, len(ranked) - 1)] == scores)
+    below = _count_below(ranked, scores)
     not_above = below.copy()  # number of positives not above each score
+    # few scores are tied with a positive, and fewer with two, so only these are searched again
+    tied = np.flatnonzero(ranked[np.minimum(below, len(ranked) - 1)] == scores)  # −1 avoids an index beyond the last
+    not_above[tied] += 1
+    tied = tied[ranked[np.minimum(not_above[tied], len(ranked) - 1)] == scores[tied]]
     not_above[tied] = np.searchsorted(ranked, scores[tied], "right")
     if mass is None:
         rank = (below + not_above) / 2
@@ -44,6 +46,40 @@ def p_values(
         cumulative = m * np.concatenate([[0.0], np.cumsum(mass[order])])
         rank = (cumulative[below] + cumulative[not_above]) / 2
     return np.asarray((rank + 0.5) / (m + 1))
+
+
+_FEW_SCORES = 10_000  # scores up to which a binary search is fast
+_CELLS_PER_POSITIVE = 4
+_STEPS = 4  # positives of a cell that are compared one by one
+_RANGES = (1e-100, 1e100)  # ranges of scores that are divided into cells
+
+
+def _count_below(ranked: Floats, scores: Floats) -> Index:
+    """Return the number of positives below each score, as ``np.searchsorted(ranked, scores)`` does; `ranked` is sorted.
+
+    Many scores are assigned to cells of equal width, most of which have few positives or none: this is several times as
+    fast as a binary search.
+    """
+    low, high = float(ranked[0]), float(ranked[-1])
+    if len(scores) <= _FEW_SCORES or not _RANGES[0] < high - low < _RANGES[1]:
+        return np.searchsorted(ranked, scores)
+    cells = _CELLS_PER_POSITIVE * len(ranked)
+
+    def cell_of(values: Floats) -> NDArray[np.int32]:
+        """Return the cell of each value, which never decreases with the value."""
+        with np.errstate(over="ignore"):
+            return np.clip((values - low) * (cells / (high - low)), 0, cells - 1).astype(np.int32)
+
+    first = np.concatenate([[0], np.cumsum(np.bincount(cell_of(ranked), minlength=cells))])  # positives in lower cells
+    cell = cell_of(scores)
+    below, end = first[cell], first[cell + 1]
+    open_scores = np.flatnonzero(below < end)  # those whose cell has positives
+    for _ in range(_STEPS):
+        open_scores = open_scores[ranked[below[open_scores]] < scores[open_scores]]
+        below[open_scores] += 1
+        open_scores = open_scores[below[open_scores] < end[open_scores]]
+    below[open_scores] = np.searchsorted(ranked, scores[open_scores])
+    return np.asarray(below)
 
 
 BINS = 200

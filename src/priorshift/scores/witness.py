@@ -19,6 +19,7 @@ from priorshift.scores import mixture, ratio_test
 from priorshift.scores.counts import CountWitness, ScoreCounts
 from priorshift.scores.ratio_test import LARGEST_RATIO, RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 from priorshift.scores.scored_source import ScoredSource
+from priorshift.threads import map_in_threads
 
 _BLOCK = 2**21  # values of h in memory at a time
 _COUNTED = 20_000  # rows of the source above which counts are faster
@@ -61,7 +62,9 @@ class Witness:
     def from_scores(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """Build the witness from scores, and from `prior` π and `weights` w of the mixture in each repetition."""
         # p-values of P among itself
-        positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
+        positive_ranks = np.stack(
+            map_in_threads(lambda r: scored.ranks(r.positive, r.positive), scored.repetitions, len(source.labeled))
+        )
         density_ratio = ratio_test.density_ratio(prior, weights, source.U.size)
         folds = len(scored.repetitions[0].models)
         return cls(scored, source, density_ratio, mixture.bins(scored.p_values), mixture.bins(positive_ranks), folds)

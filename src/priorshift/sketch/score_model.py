@@ -21,7 +21,7 @@ from priorshift.io.sample_size import check_sizes, warn_of_copies
 from priorshift.io.tables import Table, check_dropped
 from priorshift.problem import Sample, Source
 from priorshift.scores import cross_fitting
-from priorshift.scores.cross_fitting import FIT_ROWS, Ridge
+from priorshift.scores.cross_fitting import FIT_ROWS, Ridge, has_large_ties
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
 from priorshift.sketch.container import Saveable, check_arrays
@@ -124,8 +124,9 @@ class ScoreModel(Saveable):
             return fold_of(codes, folds, next(next_seed))
 
         with one_blas_thread():
+            prepared = prepare(rows, single=not has_large_ties(codes[: len(P)]))
             repetitions = cross_fitting.cross_fit(
-                prepare(rows), source, None, options.repeats, options.folds, rng, fit_rows=options.fit_rows, deal=deal
+                prepared, source, None, options.repeats, options.folds, rng, fit_rows=options.fit_rows, deal=deal
             )
             scored = ScoredSource.from_repetitions(source, prepare, repetitions, seed=0)
             km2 = MixturePrior(max_rows=options.max_rows).fit_km2(source, rng) if options.use_km2 else float("nan")
@@ -156,6 +157,11 @@ class ScoreModel(Saveable):
         return self.positive.shape[1]
 
     @cached_property
+    def _is_single(self) -> bool:
+        """Whether rows are scored in single precision."""
+        return not has_large_ties(self.positive[0])
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hash that two models share only if they rank every row in the same way."""
         scalars = self.reader.fingerprint, float(self.prepare.spread), float(self.prepare.far), bool(self.by_place)
@@ -171,7 +177,7 @@ class ScoreModel(Saveable):
         """
         # numbers that decide the fold of a row: equal for equal rows, or by position
         codes: Codes = place_codes(start, len(rows)) if self.by_place else content_codes(rows)
-        prepared = self.prepare(rows)
+        prepared = self.prepare(rows, single=self._is_single)
 
         def rank(k: int) -> Floats:
             """Compute the p-values of repetition k; a row is scored by the model that was fitted without its fold."""
