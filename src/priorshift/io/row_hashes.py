@@ -46,9 +46,8 @@ def mostly_copies(codes: Codes) -> bool:
 
 def fold_of(codes: Codes, folds: int, seed: int) -> Folds:
     """Return the fold of each row from its hash; another seed gives another assignment."""
-    return np.asarray(
-        _mix_bits(codes ^ _mix_bits(np.array([seed], dtype=np.uint64))) % np.uint64(folds), dtype=np.int16
-    )
+    mixed_seed = _mix_bits(np.array([seed], dtype=np.uint64))
+    return np.asarray(_mix_bits(codes ^ mixed_seed) % np.uint64(folds), dtype=np.int16)
 
 
 def count_distinct(values: NDArray[Any]) -> int:

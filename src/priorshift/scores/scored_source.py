@@ -308,13 +308,13 @@ def _shares_above(scores: Sequence[tuple[Floats, Floats]]) -> tuple[float, float
         ranked, m = np.sort(reference), len(reference)
         p_of_ranked = p_values(ranked, ranked, in_order=True)
         first_above = np.searchsorted(p_of_ranked, 1 - _SHARES, "right")  # number in `ranked`, for each threshold
-        reference_above += (1 - first_above / m) / len(scores)
+        reference_above += (m - first_above) / m / len(scores)
         bounds = np.concatenate([[-np.inf], ranked, [np.inf]])
-        for k, first in enumerate(first_above.tolist()):
+        for j, first in enumerate(first_above.tolist()):
             # scores between the first one above and the one before it have p-values of their own
-            is_gap_above = (first + 0.5) / (m + 1) > 1 - _SHARES[k]
+            is_gap_above = (first + 0.5) / (m + 1) > 1 - _SHARES[j]
             is_above = sample > bounds[first] if is_gap_above else sample >= bounds[first + 1]
-            above[k] += np.count_nonzero(is_above) / len(scores)
+            above[j] += np.count_nonzero(is_above) / len(scores)
     # where scores are tied, all of the reference may lie below a threshold, which then says nothing
     usable = reference_above > 0
     k, n, share = above[usable], len(scores[0][1]), reference_above[usable]
