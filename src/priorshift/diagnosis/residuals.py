@@ -474,7 +474,7 @@ class ResidualFeatures:
     cosine_means: Floats  # means of the cosines in P, which are known exactly but for ties, since p-values are ranks
     variance_factor: float  # by which the noise of the scores enlarges the variance of cosine means in P and U
     rows: Sequence[Rows]  # of P, U and T, scaled
-    bins: Sequence[Index]  # of the p-values of P, U and T, shape (repeats, rows)
+    bins: Sequence[mixture.Bins]  # of the p-values of P, U and T, shape (repeats, rows)
     prepare: Preparation  # maps rows to the input of the kernel
 
     @classmethod

@@ -82,6 +82,8 @@ def _count_below(ranked: Floats, scores: Floats) -> Index:
     return np.asarray(below)
 
 
+Bins = NDArray[np.uint8]  # bins of p-values
+
 BINS = 200
 _ORDERS = np.array([3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # k of the components Beta(1, k)
 _EDGES = np.linspace(0, 1, BINS + 1)
@@ -91,9 +93,11 @@ _LEAST = 1e-12  # smallest density g, so that no bin has probability 0
 _ENDS = (1e-4, 1 - 1e-4)  # range of π, since EM cannot leave 0 and 1
 
 
-def bins(values: Floats) -> NDArray[np.intp]:
+def bins(values: Floats) -> Bins:
     """Return the bin of each p-value, 0 to BINS − 1."""
-    return np.minimum((values * BINS).astype(np.intp), BINS - 1)
+    numbers = np.empty(values.shape, dtype=np.uint8)
+    np.multiply(values, BINS, out=numbers, casting="unsafe")  # cuts off to whole numbers
+    return np.minimum(numbers, BINS - 1, out=numbers)
 
 
 def histogram(values: Floats, weights: NDArray[Any] | None = None) -> Floats:

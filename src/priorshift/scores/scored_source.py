@@ -211,9 +211,13 @@ class ScoredSource:
         # with equal masses and no copies a rank is a count of positives, which is faster
         is_even = bool(np.ptp(mass_P) < 1e-9 * mass_P[0] and m > len(mass_P) - 0.5)
         mass = None if is_even else mass_P
-        ranks = np.stack(
-            map_in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
-        )
+        ranks = np.empty((len(repetitions), len(source.population)))
+
+        def rank(k: int) -> None:
+            """Compute the p-values of repetition k."""
+            ranks[k] = p_values(repetitions[k].positive, repetitions[k].population, mass, m)
+
+        map_in_threads(rank, range(len(repetitions)), len(source.labeled))
         counts = np.stack([mixture.histogram(v, n * mass_U) for v in ranks])
         cells = ScoreCells.from_scores(repetitions[0].positive, repetitions[0].population)
         shares_P = np.mean([cells.shares(r.positive, mass_P) for r in repetitions], axis=0)
@@ -244,15 +248,18 @@ class ScoredSource:
         mass, source = None if target.is_iid else target.mass, self.spread
         device = choose_score_device(device, len(target))
 
-        def score_once(k: int) -> tuple[Floats, Floats]:
-            """Return p-values of the rows and shares of the scores' cells in repetition k."""
+        ranks = np.empty((len(folds), len(target)))
+
+        def score_once(k: int) -> Floats:
+            """Compute the p-values of the rows in repetition k; return the shares of the scores' cells."""
             repetition = self.repetitions[k]
             scores = scores_by_fold(prepared, folds[k], repetition.models, device)
-            return self.ranks(repetition.positive, scores), source.cells.shares(scores, mass)
+            ranks[k] = self.ranks(repetition.positive, scores)
+            return source.cells.shares(scores, mass)
 
-        ranks, shares = zip(*map_in_threads(score_once, range(len(folds)), len(prepared)), strict=True)
+        shares = map_in_threads(score_once, range(len(folds)), len(target))
         spread = ScoreShares(source.cells.edges, source.positive, source.population, np.mean(shares, axis=0))
-        return ScoredTarget(np.stack(ranks), spread)
+        return ScoredTarget(ranks, spread)
 
     def ranks(self, positive: Floats, scores: Floats) -> Floats:
         """Return the p-values of `scores`: their ranks among the scores `positive` of P in the same repetition."""
@@ -267,7 +274,10 @@ class ScoredSource:
         pi = np.clip(1 - (1 - priors) * ratio, *_PREDICTED)[:, None]  # prior of the sample
         # Bayes' rule in each bin, shape (repeats, bins); the density of positives is 1
         posterior = pi / (pi + (1 - pi) * mixture.density(weights))
-        return np.asarray(np.mean(np.take_along_axis(posterior, mixture.bins(values), axis=1), axis=0))
+        total = np.zeros(values.shape[1])
+        for by_bin, row in zip(posterior, values, strict=True):
+            total += by_bin[mixture.bins(row)]
+        return total / len(values)
 
 
 _SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.5])  # of the extreme scores; smaller sets may be empty by chance
