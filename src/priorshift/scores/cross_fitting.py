@@ -26,7 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from priorshift.arrays import Floats, Folds, Index
+from priorshift.arrays import Floats, Folds, Index, Scores
 from priorshift.embedding.gpu_sums import import_cuda, resolve_device
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_estimator, seeded
@@ -75,7 +75,7 @@ class Ridge:
         r = np.hypot(cosine, sine)
         return cls(beta, frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
 
-    def __call__(self, rows: NDArray[Any]) -> Floats:
+    def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row; in single precision if `rows` are."""
         if rows.dtype == np.float32:
             return self._single_scores(rows)
@@ -92,14 +92,14 @@ class Ridge:
             scores[block] = t.sum(axis=1) + self.constant
         return scores
 
-    def _single_scores(self, rows: NDArray[np.float32]) -> Floats:
+    def _single_scores(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the score Σ r cos(ω·x − φ) + γ of each row in single precision, where cosines are fast.
 
         Blocks are padded to one size: equal rows then have equal scores, wherever they are.
         """
         parameters = 2 * self.half, 2 * self.phase, self.twice / 2
         frequencies, phase, r = (array.astype(np.float32) for array in parameters)
-        scores = np.empty(len(rows))
+        scores = np.empty(len(rows), np.float32)
         block, angles = np.zeros((_BLOCK, rows.shape[1]), np.float32), np.empty((_BLOCK, len(r)), np.float32)
         for k in range(0, len(rows), _BLOCK):
             count = min(_BLOCK, len(rows) - k)
@@ -107,7 +107,8 @@ class Ridge:
             np.matmul(block, frequencies, out=angles)
             np.subtract(angles, phase, out=angles)
             scores[k : k + count] = (np.cos(angles, out=angles) @ r)[:count]
-        return scores + (self.constant + float(self.twice.sum()) / 2)
+        scores += self.constant + float(self.twice.sum()) / 2
+        return scores
 
 
 _MANY = 500_000  # rows below which starting torch costs more than it saves
@@ -146,15 +147,15 @@ _SCALES = (0.1, 0.3, 0.5, 1.0)  # values of c that are tried
 _RIDGES = (1e-3, 1e-2, 1e-1)
 _SCORES = ("decision_function", "predict_proba", "predict")  # methods of a model, in order of preference
 
-Model = Callable[[Floats], Floats]  # rows -> scores
+Model = Callable[[NDArray[Any]], NDArray[Any]]  # rows -> scores
 
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
     """Scores of P and U in one repetition of the cross-fitting, and the models that score a target."""
 
-    positive: Floats  # score of each row of P
-    population: Floats  # score of each row of U
+    positive: Scores  # of each row of P
+    population: Scores  # of each row of U
     models: tuple[Model, ...]  # one for each fold, fitted without it
     fold: Folds  # fold of each observation
 
@@ -204,7 +205,7 @@ def has_large_ties(positive: NDArray[Any]) -> bool:
     return bool((ordered[tied - 1 :] == ordered[: len(ordered) - tied + 1]).any())
 
 
-def scores_by_fold(rows: NDArray[Any], fold: Folds, models: Sequence[Model], device: str = "cpu") -> Floats:
+def scores_by_fold(rows: NDArray[Any], fold: Folds, models: Sequence[Model], device: str = "cpu") -> Scores:
     """Return the score of each row by the model of its fold, which was fitted without it; a GPU needs ridge models.
 
     Scores in double precision are rounded to multiples of 2⁻³⁶: further digits depend on how many rows are scored
@@ -214,7 +215,7 @@ def scores_by_fold(rows: NDArray[Any], fold: Folds, models: Sequence[Model], dev
     if device != "cpu" and len(ridges) == len(models):
         scores = gpu_scores(rows, fold, ridges, device)
     else:
-        scores = np.empty(len(rows))
+        scores = np.empty(len(rows), rows.dtype)
         for k, model in enumerate(models):
             in_fold = np.flatnonzero(fold == k)
             scores[in_fold] = model(rows[in_fold])

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats, Scores
 
 
 def p_values(
-    positive: Floats, scores: Floats, mass: Floats | None = None, size: float | None = None, *, in_order: bool = False
+    positive: Scores, scores: Scores, mass: Floats | None = None, size: float | None = None, *, in_order: bool = False
 ) -> Floats:
     """Return the p-value (rank + ½)/(m + 1) of each score, its rank among the scores of m positives; ties count half.
 
@@ -28,6 +28,8 @@ def p_values(
     `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below. `in_order` means that
     the positives are already sorted; it is for positives without a mass.
     """
+    if positive.dtype != scores.dtype:  # one of single precision
+        positive, scores = positive.astype(np.float64, copy=False), scores.astype(np.float64, copy=False)
     if mass is None:
         ranked, m = positive if in_order else np.sort(positive), float(len(positive))
     else:
@@ -50,11 +52,12 @@ def p_values(
 
 _FEW_SCORES = 10_000  # scores up to which a binary search is fast
 _CELLS_PER_POSITIVE = 4
+_MOST_CELLS = 2**22  # whole numbers of single precision are exact up to here, and beyond
 _STEPS = 4  # positives of a cell that are compared one by one
 _RANGES = (1e-100, 1e100)  # ranges of scores that are divided into cells
 
 
-def _count_below(ranked: Floats, scores: Floats) -> Index:
+def _count_below(ranked: Scores, scores: Scores) -> NDArray[np.integer[Any]]:
     """Return the number of positives below each score, as ``np.searchsorted(ranked, scores)`` does; `ranked` is sorted.
 
     Many scores are assigned to cells of equal width, most of which have few positives or none: this is several times as
@@ -63,14 +66,15 @@ def _count_below(ranked: Floats, scores: Floats) -> Index:
     low, high = float(ranked[0]), float(ranked[-1])
     if len(scores) <= _FEW_SCORES or not _RANGES[0] < high - low < _RANGES[1]:
         return np.searchsorted(ranked, scores)
-    cells = _CELLS_PER_POSITIVE * len(ranked)
+    cells = min(_CELLS_PER_POSITIVE * len(ranked), _MOST_CELLS)
 
-    def cell_of(values: Floats) -> NDArray[np.int32]:
+    def cell_of(values: Scores) -> NDArray[np.int32]:
         """Return the cell of each value, which never decreases with the value."""
         with np.errstate(over="ignore"):
             return np.clip((values - low) * (cells / (high - low)), 0, cells - 1).astype(np.int32)
 
-    first = np.concatenate([[0], np.cumsum(np.bincount(cell_of(ranked), minlength=cells))])  # positives in lower cells
+    first = np.zeros(cells + 1, dtype=np.int32)  # number of positives in lower cells
+    np.cumsum(np.bincount(cell_of(ranked), minlength=cells), out=first[1:])
     cell = cell_of(scores)
     below, end = first[cell], first[cell + 1]
     open_scores = np.flatnonzero(below < end)  # those whose cell has positives

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from priorshift.arrays import Floats, Mask
+from priorshift.arrays import Floats, Mask, Scores
 from priorshift.errors import InconsistentInputWarning
 from priorshift.io.row_hashes import content_codes
 from priorshift.io.scaling import Rows
@@ -50,7 +50,7 @@ class ScoreCells:
     edges: Floats  # shape (count + 1,)
 
     @classmethod
-    def from_scores(cls, positive: Floats, population: Floats) -> ScoreCells:
+    def from_scores(cls, positive: Scores, population: Scores) -> ScoreCells:
         """Choose cells of a round width for the range of the scores of both samples, without their tails."""
         # quantiles of every k-th score, which is enough and fast
         tails = [np.quantile(scores[:: 1 + len(scores) // _TAIL_ROWS], _TAILS) for scores in (positive, population)]
@@ -66,7 +66,7 @@ class ScoreCells:
         count = max(int(np.ceil(high / step)) - first, 1)
         return cls(first, step, count, np.asarray(step * np.arange(first, first + count + 1), dtype=np.float64))
 
-    def shares(self, scores: Floats, mass: Floats | None = None) -> Floats:
+    def shares(self, scores: Scores, mass: Floats | None = None) -> Floats:
         """Return the share of a sample's scores in each cell, shape (count,); `mass` None means rows of equal mass."""
         total = np.zeros(self.count)
         for start in range(0, len(scores), _BLOCK):
@@ -261,7 +261,7 @@ class ScoredSource:
         spread = ScoreShares(source.cells.edges, source.positive, source.population, np.mean(shares, axis=0))
         return ScoredTarget(ranks, spread)
 
-    def ranks(self, positive: Floats, scores: Floats) -> Floats:
+    def ranks(self, positive: Scores, scores: Scores) -> Floats:
         """Return the p-values of `scores`: their ranks among the scores `positive` of P in the same repetition."""
         return p_values(positive, scores, self.positive_mass, self.positive_size)
 
@@ -306,7 +306,7 @@ def inclusion(scored: ScoredSource) -> Inclusion:
     return Inclusion(upper_U, lower_P, share_U < _NEGLIGIBLE and lower_P > upper_U)
 
 
-def _shares_above(scores: Sequence[tuple[Floats, Floats]]) -> tuple[float, float, float]:
+def _shares_above(scores: Sequence[tuple[Scores, Scores]]) -> tuple[float, float, float]:
     """Return the smallest ratio of the shares of two samples above a threshold: its upper bound, itself, a lower bound.
 
     `scores` are those of a reference and of a sample, in each repetition. The thresholds are quantiles of the

@@ -140,7 +140,7 @@ class ScoreModel(Saveable):
             twice=np.array([[model.twice for model in models] for models in ridges]),
             constant=np.array([[model.constant for model in models] for models in ridges]),
             seeds=seeds,
-            positive=np.sort(np.stack([repetition.positive for repetition in repetitions]), axis=1),
+            positive=np.sort([repetition.positive.astype(np.float64) for repetition in repetitions], axis=1),
             by_place=by_place,
             km2_prior=km2,
             unlabeled_rows=len(U),
