@@ -9,6 +9,7 @@ source, which rows are one observation, and one scale for all columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -344,7 +345,12 @@ class Source:
         """Return a copy for storing, without the rows, ids and audit; groups are named by observation numbers."""
         groups = None if self.groups is None else self.observation.astype(str)
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
-        return replace(self, table=columns, audit=None, metadata=NO_METADATA, groups=groups)
+        # a shallow copy shares the arrays of P and U, which `replace` would compute again
+        stored = copy(self)
+        changes = {"table": columns, "audit": None, "metadata": NO_METADATA, "groups": groups}
+        for name, value in {**changes, "rows": self.scaling.rows(columns.values)}.items():
+            object.__setattr__(stored, name, value)
+        return stored
 
     def design_effects(self, values_P: Floats, values_U: Floats) -> tuple[float, float]:
         """Return the design effects of groups on the mean of `values_P` over P and on that of `values_U` over U."""

@@ -54,6 +54,7 @@ _FEW_SCORES = 10_000  # scores up to which a binary search is fast
 _CELLS_PER_POSITIVE = 4
 _MOST_CELLS = 2**22  # whole numbers of single precision are exact up to here, and beyond
 _STEPS = 4  # positives of a cell that are compared one by one
+_BLOCK = 2**16  # scores processed together
 _RANGES = (1e-100, 1e100)  # ranges of scores that are divided into cells
 
 
@@ -75,15 +76,19 @@ def _count_below(ranked: Scores, scores: Scores) -> NDArray[np.integer[Any]]:
 
     first = np.zeros(cells + 1, dtype=np.int32)  # number of positives in lower cells
     np.cumsum(np.bincount(cell_of(ranked), minlength=cells), out=first[1:])
-    cell = cell_of(scores)
-    below, end = first[cell], first[cell + 1]
-    open_scores = np.flatnonzero(below < end)  # those whose cell has positives
-    for _ in range(_STEPS):
-        open_scores = open_scores[ranked[below[open_scores]] < scores[open_scores]]
-        below[open_scores] += 1
-        open_scores = open_scores[below[open_scores] < end[open_scores]]
-    below[open_scores] = np.searchsorted(ranked, scores[open_scores])
-    return np.asarray(below)
+    count = np.empty(len(scores), dtype=np.int32)
+    for start in range(0, len(scores), _BLOCK):
+        block = scores[start : start + _BLOCK]
+        cell = cell_of(block)
+        below, end = first[cell], first[cell + 1]
+        unclear = np.flatnonzero(below < end)  # scores whose cell has positives
+        for _ in range(_STEPS):
+            unclear = unclear[ranked[below[unclear]] < block[unclear]]
+            below[unclear] += 1
+            unclear = unclear[below[unclear] < end[unclear]]
+        below[unclear] = np.searchsorted(ranked, block[unclear])
+        count[start : start + _BLOCK] = below
+    return count
 
 
 Bins = NDArray[np.uint8]  # bins of p-values
