@@ -47,7 +47,9 @@ def p_values(
     else:
         cumulative = m * np.concatenate([[0.0], np.cumsum(mass[order])])
         rank = (cumulative[below] + cumulative[not_above]) / 2
-    return np.asarray((rank + 0.5) / (m + 1))
+    rank += 0.5
+    rank /= m + 1
+    return np.asarray(rank)
 
 
 _FEW_SCORES = 10_000  # scores up to which a binary search is fast

@@ -195,8 +195,10 @@ class ScoredSource:
         single = (
             model is None and len(source.rows) >= SINGLE_ROWS and not has_large_ties(content_codes(prepare(positive)))
         )
-        rows = prepare(source.rows, single=single)
-        repetitions = cross_fit(rows, source, model, repeats, folds, rng, fit_rows=fit_rows)
+        # the prepared rows have no name here, so that they are freed after the fit
+        repetitions = cross_fit(
+            prepare(source.rows, single=single), source, model, repeats, folds, rng, fit_rows=fit_rows
+        )
         return cls.from_repetitions(source, prepare, repetitions, seed)
 
     @classmethod
