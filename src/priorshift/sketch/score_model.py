@@ -124,7 +124,7 @@ class ScoreModel(Saveable):
             return fold_of(codes, folds, next(next_seed))
 
         with one_blas_thread():
-            prepared = prepare(rows, single=not has_large_ties(codes[: len(P)]))
+            prepared = prepare(rows, single=not has_large_ties(content_codes(P)))
             repetitions = cross_fitting.cross_fit(
                 prepared, source, None, options.repeats, options.folds, rng, fit_rows=options.fit_rows, deal=deal
             )
