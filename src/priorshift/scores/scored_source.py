@@ -315,18 +315,24 @@ def _shares_above(scores: Sequence[tuple[Scores, Scores]]) -> tuple[float, float
     reference; the ratio is the share of the sample above one, over that of the reference. The bounds are those of
     Clopper and Pearson for the share of the sample.
     """
-    above, reference_above = np.zeros(len(_SHARES)), np.zeros(len(_SHARES))
-    for reference, sample in scores:
+
+    def rows_above(pair: tuple[Scores, Scores]) -> tuple[Floats, Floats]:
+        """Return the rows of the sample, and the share of the reference, above each threshold in one repetition."""
+        reference, sample = pair
+        above = np.zeros(len(_SHARES))
         ranked, m = np.sort(reference), len(reference)
         p_of_ranked = p_values(ranked, ranked, in_order=True)
         first_above = np.searchsorted(p_of_ranked, 1 - _SHARES, "right")  # number in `ranked`, for each threshold
-        reference_above += (m - first_above) / m / len(scores)
         bounds = np.concatenate([[-np.inf], ranked, [np.inf]])
         for j, first in enumerate(first_above.tolist()):
             # scores between the first one above and the one before it have p-values of their own
             is_gap_above = (first + 0.5) / (m + 1) > 1 - _SHARES[j]
             is_above = sample > bounds[first] if is_gap_above else sample >= bounds[first + 1]
-            above[j] += np.count_nonzero(is_above) / len(scores)
+            above[j] = np.count_nonzero(is_above)
+        return above, (m - first_above) / m
+
+    counted = map_in_threads(rows_above, scores, len(scores[0][0]))
+    above, reference_above = (np.mean(counts, axis=0) for counts in zip(*counted, strict=True))
     # where scores are tied, all of the reference may lie below a threshold, which then says nothing
     usable = reference_above > 0
     k, n, share = above[usable], len(scores[0][1]), reference_above[usable]
