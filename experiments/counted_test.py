@@ -27,8 +27,9 @@ from priorshift.diagnosis.residuals import (
     inverse_noise,
 )
 from priorshift.diagnosis.shift_tests import _combine_tests
+from priorshift.io.row_hashes import content_codes
 from priorshift.scores import mixture
-from priorshift.scores.cross_fitting import FIT_ROWS, content_codes
+from priorshift.scores.cross_fitting import FIT_ROWS
 
 Counts = NDArray[np.int64]  # number of copies of each distinct row
 _LARGEST_RATIO = 10.0

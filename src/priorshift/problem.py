@@ -9,6 +9,7 @@ source, which rows are one observation, and one scale for all columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift import errors
-from priorshift.arrays import NO_PAIRS, Floats, Index, Mask, Pairs
+from priorshift.arrays import NO_PAIRS, Floats, Folds, Index, Mask, Pairs
 from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.io import observations, sample_size
 from priorshift.io.column_checks import warn_of_far_values
@@ -344,7 +345,12 @@ class Source:
         """Return a copy for storing, without the rows, ids and audit; groups are named by observation numbers."""
         groups = None if self.groups is None else self.observation.astype(str)
         columns = Table("the fitted source", np.empty((0, self.table.width)), self.table.columns)
-        return replace(self, table=columns, audit=None, metadata=NO_METADATA, groups=groups)
+        # a shallow copy shares the arrays of P and U, which `replace` would compute again
+        stored = copy(self)
+        changes = {"table": columns, "audit": None, "metadata": NO_METADATA, "groups": groups}
+        for name, value in {**changes, "rows": self.scaling.rows(columns.values)}.items():
+            object.__setattr__(stored, name, value)
+        return stored
 
     def design_effects(self, values_P: Floats, values_U: Floats) -> tuple[float, float]:
         """Return the design effects of groups on the mean of `values_P` over P and on that of `values_U` over U."""
@@ -352,18 +358,24 @@ class Source:
             return 1.0, 1.0
         return self.P.design_effect(values_P), self.U.design_effect(values_U)
 
-    def deal_folds(self, folds: int, rng: np.random.Generator) -> Index:
+    @property
+    def has_positive(self) -> Mask:
+        """Whether each observation has a labelled row."""
+        has_positive = np.zeros(int(self.observation.max()) + 1, dtype=bool)
+        has_positive[self.observation[self.positive]] = True
+        return has_positive
+
+    def deal_folds(self, folds: int, rng: np.random.Generator) -> Folds:
         """Return the fold of each row, 0 to `folds` − 1; rows of one observation are in one fold.
 
         Observations with and without positives are spread evenly over the folds, and each fold has rows of P and of U.
         """
-        has_positive = np.zeros(int(self.observation.max()) + 1, dtype=bool)
-        has_positive[self.observation[self.positive]] = True
-        fold_of_observation = np.empty(len(has_positive), dtype=np.intp)
+        has_positive = self.has_positive
+        fold_of_observation = np.empty(len(has_positive), dtype=np.int16)
         for stratum in (has_positive, ~has_positive):
             members = rng.permutation(np.flatnonzero(stratum))
             fold_of_observation[members] = np.arange(len(members)) % folds
-        fold: Index = fold_of_observation[self.observation]
+        fold = np.asarray(fold_of_observation[self.observation])
         for k in range(folds):
             if not (fold[self.positive] == k).any() or not (fold[self.population] == k).any():
                 raise InputError(
@@ -389,13 +401,10 @@ class Source:
                     DuplicateRowsWarning,
                 )
             return
+        m = len(self.positive)  # the positives come first, see `from_samples`
         with np.errstate(over="ignore"):  # numbers beyond single precision become infinite
-            codes = observations.row_codes(self.table.values.astype(np.float32))  # equal for equal rows
-        m = len(self.positive)
-        codes_P, codes_U = codes[:m], codes[m:]  # the positives come first, see `from_samples`
-        if len(np.unique(codes_U)) < 0.9 * len(codes_U):
-            return  # rows of discrete data repeat by chance
-        repeated = int(np.isin(codes_P, codes_U).sum())
+            values = self.table.values.astype(np.float32)
+        repeated = observations.common_rows(values[:m], values[m:])
         if repeated > m / 2:
             warn(
                 f"{repeated} of {m} positive rows are also in the unlabeled table, to seven digits. If they are the "

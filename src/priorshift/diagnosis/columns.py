@@ -23,6 +23,7 @@ from priorshift.formatting import format_fixed, format_p, format_percent
 from priorshift.io.tables import Table
 from priorshift.problem import Source
 from priorshift.result_tables import to_plain
+from priorshift.scores.mixture import Bins
 from priorshift.scores.witness import Witness
 
 MOST_COLUMNS = 10  # largest number of columns that are listed
@@ -274,7 +275,7 @@ def leading_columns(source: Source, slopes: Floats) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def mean_over_repeats(h: Floats, bins: Index) -> Floats:
+def mean_over_repeats(h: Floats, bins: Bins) -> Floats:
     """Return h at each row, averaged over repetitions, from its values in bins, shape (repeats, bins).
 
     `bins` are the bins of the rows in each repetition, shape (repeats, rows).

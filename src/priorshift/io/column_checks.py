@@ -25,8 +25,9 @@ from priorshift.errors import ColumnWarning, InconsistentInputWarning, InputErro
 from priorshift.formatting import drop_hint, shell_option
 from priorshift.io.cells import as_text, is_missing, is_missing_value
 from priorshift.io.encoding import TableEncoder
-from priorshift.io.observations import row_codes
+from priorshift.io.observations import common_rows
 from priorshift.io.readers import read_numeric_table
+from priorshift.io.row_hashes import count_distinct
 from priorshift.io.row_metadata import MetadataColumns
 from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, check_stated, match_columns
 from priorshift.warning_records import list_names, warn
@@ -41,6 +42,7 @@ _MOST = 0.5  # share of a sample
 _ROUNDING = 1e-6  # relative difference of one number in single and in double precision
 _NEARLY_ALL = 0.95  # share of a sample
 _MIN_PRIOR = 0.02  # smallest source prior that the checks assume
+_FIRST = 1000  # values of a column that are checked before the others
 _MIN_ROWS = 10  # rows that a sample needs to be checked
 _DENSE = 1.1  # range of ids that are given out one by one, in units of their number
 _MIN_IDS = 200  # different numbers from which on a column with repeated numbers may be called an id
@@ -154,7 +156,7 @@ def warn_of_far_values(table: Table) -> None:
     if not len(table.values):
         return
     suspects: dict[float, list[tuple[int, int, float]]] = {}  # by value: column, rows, distance in spreads
-    for k, column in enumerate(table.values.T):
+    for k, column in enumerate(map(np.ascontiguousarray, table.values.T)):  # several passes over a copy are faster
         for value in (column.max(), column.min()):
             rows = int(np.count_nonzero(column == value))
             # codes such as 999 or −9999 are suspicious even in one row; other values only if they repeat and are not
@@ -229,7 +231,7 @@ def _present_values(table: Table, k: int) -> Floats:
     column = table.cells[k][~is_missing(table.cells[k])] if table.cells else table.values[:, k]
     if column.dtype.kind == "M":
         column = column.astype(np.int64)
-    return column.astype(np.float64)
+    return column.astype(np.float64, copy=False)
 
 
 def _contradiction(tables: Sequence[Table], k: int, samples: Sequence[Floats], kind: str) -> str:
@@ -243,31 +245,33 @@ def _contradiction(tables: Sequence[Table], k: int, samples: Sequence[Floats], k
         return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
 
     U, P, T = samples
-    source = np.concatenate([U, P])
-    if source.min() == source.max():  # a constant column is not used, with a warning
+    source = [values for values in (U, P) if len(values)]
+    low, high = min(values.min() for values in source), max(values.max() for values in source)
+    if low == high:  # a constant column is not used, with a warning
         return ""
-    source_range = f"{show(source.min())} to {show(source.max())}"
-    is_outside = (source.min() > T) | (source.max() < T)
-    gap = max(T.min() - source.max(), source.min() - T.max())
-    if gap > _ROUNDING * max(abs(T.min()), abs(T.max())):
+    source_range, lowest, highest = f"{show(low)} to {show(high)}", T.min(), T.max()
+    if max(lowest - high, low - highest) > _ROUNDING * max(abs(lowest), abs(highest)):
         raise InputError(
-            f"{tables[0].column(k)} runs from {show(T.min())} to {show(T.max())} in {tables[2].name} and from "
+            f"{tables[0].column(k)} runs from {show(lowest)} to {show(highest)} in {tables[2].name} and from "
             f"{source_range} in the source, without a value in common, so the target cannot be a mixture of the "
             f"source's classes; {_leave_out(tables[0], k)}, or check its unit."
         )
-    # if both samples had one distribution, the most extreme values would come from the target alone by chance
-    chance = (len(T) / (len(source) + len(T))) ** int(is_outside.sum())
-    if kind == "date" and is_outside.mean() >= _MIN_OUTSIDE and chance < _MAX_P_VALUE:
-        return (
-            f"has dates outside of the source's ({source_range}) in {is_outside.mean():.1%} of the rows of "
-            f"{tables[2].name}, which label shift does not allow"
-        )
-    shares = [float(np.mean(values == T[0])) for values in (U, P) if len(values)]
-    if T.min() == T.max() and max(shares) < _MOST:
-        return (
-            f"is {show(T[0])} in every row of the target but in only {shares[0]:.1%} of the unlabelled source rows, "
-            "which label shift hardly allows"
-        )
+    if kind == "date":
+        is_outside = (low > T) | (high < T)
+        # if both samples had one distribution, the most extreme values would come from the target alone by chance
+        chance = (len(T) / (len(U) + len(P) + len(T))) ** int(is_outside.sum())
+        if is_outside.mean() >= _MIN_OUTSIDE and chance < _MAX_P_VALUE:
+            return (
+                f"has dates outside of the source's ({source_range}) in {is_outside.mean():.1%} of the rows of "
+                f"{tables[2].name}, which label shift does not allow"
+            )
+    if lowest == highest:
+        shares = [float(np.mean(values == T[0])) for values in source]
+        if max(shares) < _MOST:
+            return (
+                f"is {show(T[0])} in every row of the target but in only {shares[0]:.1%} of the unlabelled source "
+                "rows, which label shift hardly allows"
+            )
     return ""
 
 
@@ -277,12 +281,19 @@ def numbers_persons(column: str, samples: Sequence[Floats]) -> bool:
     `samples` are its values in each sample, the unlabelled rows first. An id has whole numbers, most of them different,
     and a name such as "patient_id", or numbers that fill their range, as numbers that are given out one by one do.
     """
+    if not all(map(_are_whole, samples)):
+        return False
     values = np.concatenate(samples)
-    distinct = len(np.unique(values))
-    if distinct < max(_MIN_IDS, _MOST * len(values)) or (values % 1 != 0).any():
+    spread, least_distinct = np.ptp(values), max(_MIN_IDS, _MOST * len(values))
+    if spread + 1 < least_distinct or (distinct := count_distinct(values)) < least_distinct:
         return False
     # Draws from a range of r whole numbers that fill nine tenths of it are so many that less than half of them differ.
-    return bool(np.ptp(values) < _DENSE * distinct or _ID_NAME.search(column))
+    return bool(spread < _DENSE * distinct or _ID_NAME.search(column))
+
+
+def _are_whole(values: Floats) -> bool:
+    """Return whether all values are whole numbers; most columns that are not show it in their first values."""
+    return all(bool((part == np.round(part)).all()) for part in (values[:_FIRST], values[_FIRST:]))
 
 
 def _leave_out(table: Table, k: int) -> str:
@@ -301,9 +312,11 @@ def numbers_rows(samples: Sequence[Floats]) -> bool:
     for values in samples:
         if len(values) < 2:
             continue
-        if (values != np.round(values)).any() or len(np.unique(values)) < len(values):
+        if not _are_whole(values):
             return False
         n, r = len(values), values.max() - values.min() + 1
+        if r < n or count_distinct(values) < n:
+            return False
         log_p_value -= n * (n - 1) / (2 * r)
         steps = np.diff(values)
         is_sorted = is_sorted and bool((steps > 0).all() or (steps < 0).all())
@@ -415,16 +428,10 @@ def warn_of_samples(unlabeled: Table, positive: Table, target: Table) -> None:
         (positive, _NEARLY_ALL, "so the target seems to hold the labelled positives"),
     ):
         X = other.values
-        if X.shape == T.shape and np.array_equal(np.sort(X, axis=0), np.sort(T, axis=0)):
+        if X.shape == T.shape and all(np.array_equal(np.sort(X[:, k]), np.sort(T[:, k])) for k in range(T.shape[1])):
             common = len(T)
-        elif any(np.isin(T[:, k], X[:, k]).mean() <= _MOST for k in range(T.shape[1])):
-            continue  # a cheap test: half of the rows of T differ from X in one column alone
         else:
-            codes = row_codes(np.concatenate([X, T]))  # equal rows have equal codes
-            codes_X, codes_T = codes[: len(X)], codes[len(X) :]
-            if len(np.unique(codes_X)) < 0.9 * len(X):
-                continue  # discrete data
-            common = int(np.isin(codes_T, codes_X).sum())
+            common = common_rows(T, X)
         if common > share * len(T):
             warn(
                 f"{common} of {len(T)} rows of {target.name} are also in {other.name}, {meaning}; pass a sample of the "

@@ -20,6 +20,12 @@ from priorshift.arrays import NO_PAIRS, Floats, Index, Pairs
 from priorshift.errors import InputError
 from priorshift.io.cells import as_text, is_missing_word
 from priorshift.io.parameters import check_per_row
+from priorshift.io.row_hashes import content_codes, count_common, count_distinct
+
+_MOSTLY = 0.9  # share of distinct values or rows from which on rows do not repeat by chance
+
+_PROBES = 1000  # rows of a subsample
+_FEW_FOUND = 0.3  # share of a subsample; it is not below this by chance where half of all rows are found
 
 
 def shared_pairs(X: NDArray[Any], labeled: Index, unlabeled: Index, ids: NDArray[Any] | None) -> Pairs:
@@ -134,22 +140,37 @@ def repeats_by_chance(X: NDArray[Any]) -> bool:
     """
     values_of_column, clear_columns = [], 0  # numbers of distinct values; columns that distinguish 90% of all rows
     for column in X.T:
-        distinct_values = len(np.unique(column))
+        distinct_values = count_distinct(column)
         values_of_column.append(distinct_values)
-        if distinct_values > 0.9 * len(X):
+        if distinct_values > _MOSTLY * len(X):
             clear_columns += 1
         if clear_columns == 2 and len(X) > 3:  # without comparing whole rows and the other columns
             return False
-    distinct_rows = int(row_codes(X).max()) + 1
-    return distinct_rows < 3 or sum(count >= 0.9 * distinct_rows for count in values_of_column) < 2
+    distinct_rows = count_distinct(content_codes(X))
+    return distinct_rows < 3 or sum(count >= _MOSTLY * distinct_rows for count in values_of_column) < 2
 
 
 def find_copies(X: NDArray[Any]) -> Pairs:
     """Return pairs of row positions that link identical rows; none if fewer than one row in ten is a copy."""
-    if any(len(np.unique(column)) > 0.9 * len(X) for column in X.T):  # avoids comparing whole rows
+    if any(count_distinct(column) > _MOSTLY * len(X) for column in X.T):  # avoids comparing whole rows
         return NO_PAIRS
-    codes = row_codes(X)
-    return group_links(codes) if int(codes.max()) + 1 <= 0.9 * len(X) else NO_PAIRS
+    codes = content_codes(X)
+    return group_links(codes) if count_distinct(codes) <= _MOSTLY * len(X) else NO_PAIRS
+
+
+def common_rows(X: NDArray[Any], others: NDArray[Any]) -> int:
+    """Return how many rows of X are also among the rows `others`; 0 if those are discrete and so repeat by chance.
+
+    A small share may be returned as 0: if a random subsample of many rows shows it in the first column alone.
+    """
+    if len(X) > 10 * _PROBES:
+        probes = np.sort(X[np.random.default_rng(0).choice(len(X), _PROBES, replace=False), 0])
+        column = others[:, 0]
+        found = column[probes[np.searchsorted(probes[:-1], column)] == column]
+        if np.isin(probes, found).mean() < _FEW_FOUND:
+            return 0
+    codes = content_codes(others)
+    return 0 if count_distinct(codes) < _MOSTLY * len(codes) else count_common(content_codes(X), codes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,11 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.scores import mixture, ratio_test
+from priorshift.scores.mixture import Bins
 from priorshift.scores.posterior import PopulationCounts, posterior_counts
 from priorshift.scores.ratio_test import RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 
@@ -56,7 +56,7 @@ class ScoreCounts:
         return cls.from_bins(mixture.bins(values), posterior_counts(values, ranked, np.ones(values.shape[1])))
 
     @classmethod
-    def from_bins(cls, bins: NDArray[np.intp], levels: Floats | None = None) -> ScoreCounts:
+    def from_bins(cls, bins: Bins, levels: Floats | None = None) -> ScoreCounts:
         """Count rows by the bins of their p-values, shape (repeats, rows), and by bins in two repetitions at once.
 
         The latter give the covariance of h between repetitions. `levels` are counts in the bins that the posterior of π
@@ -69,7 +69,8 @@ class ScoreCounts:
             block = bins[:, start : start + _BLOCK]
             for pair, (j, k) in enumerate(combinations(range(repeats), 2)):
                 # bins b and c in repetitions j and k are counted as the number b·BINS + c
-                pairs[pair] += np.bincount(block[j] * mixture.BINS + block[k], minlength=mixture.BINS**2)
+                numbers = block[j].astype(np.intp) * mixture.BINS + block[k]
+                pairs[pair] += np.bincount(numbers, minlength=mixture.BINS**2)
         levels = np.empty((repeats, 0)) if levels is None else levels
         return cls(rows, counts, pairs.reshape(-1, mixture.BINS, mixture.BINS), levels)
 

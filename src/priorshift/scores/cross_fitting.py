@@ -10,8 +10,8 @@ Gaussian kernel exp(−c‖x−y‖²/p) by random Fourier features; c and the r
 hundred coefficients, for which a subsample is enough: it is fitted to at most `FIT_ROWS` rows of P and of U, and all
 rows are scored. A scikit-learn classifier can replace it.
 
-When streaming, the fold of a row is a hash of its values: in any order and on any machine the row is scored by a model
-that was fitted without it, and no record of the fitted rows is needed.
+When streaming, the fold of a row is a hash of its values (:mod:`priorshift.io.row_hashes`): in any order and on any
+machine the row is scored by a model that was fitted without it, and no record of the fitted rows is needed.
 """
 
 from __future__ import annotations
@@ -26,54 +26,12 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from priorshift.arrays import Floats, Index
+from priorshift.arrays import Floats, Folds, Index, Scores
 from priorshift.embedding.gpu_sums import import_cuda, resolve_device
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_estimator, seeded
 from priorshift.problem import Source
 from priorshift.threads import map_in_threads
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # constants of the hash function splitmix64
-MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_DISTINCT = 0.5  # share of distinct rows below which most rows are copies
-
-Codes = NDArray[np.uint64]
-
-
-def content_codes(rows: Floats) -> Codes:
-    """Return a 64-bit hash of each row's values."""
-    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)  # + 0.0 makes −0.0 and 0.0 equal
-    code = np.zeros(len(rows), dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in bits.T:
-            code = mix_bits(code ^ column)
-    return code
-
-
-def place_codes(start: int, count: int) -> Codes:
-    """Return 64-bit hashes of `count` row positions from `start` on, for samples of copies, whose values are equal."""
-    return mix_bits(np.arange(start, start + count, dtype=np.uint64))
-
-
-def mostly_copies(codes: Codes) -> bool:
-    """Return whether most rows, given their hashes, are copies of others."""
-    return len(np.unique(codes)) < _DISTINCT * len(codes)
-
-
-def fold_of(codes: Codes, folds: int, seed: int) -> Index:
-    """Return the fold of each row from its hash; another seed gives another assignment."""
-    with np.errstate(over="ignore"):
-        return np.asarray(mix_bits(codes ^ mix_bits(np.uint64(seed))) % np.uint64(folds), dtype=np.intp)
-
-
-def mix_bits(code: Codes | np.uint64) -> Codes:
-    """Hash 64-bit numbers by splitmix64: each bit of the input affects every bit of the output."""
-    with np.errstate(over="ignore"):
-        code = np.asarray(code, dtype=np.uint64) + GOLDEN
-        code = (code ^ (code >> np.uint64(30))) * MULTIPLIERS[0]
-        code = (code ^ (code >> np.uint64(27))) * MULTIPLIERS[1]
-        return np.asarray(code ^ (code >> np.uint64(31)))
-
 
 _BLOCK = 512  # rows whose features are in memory together
 
@@ -84,7 +42,8 @@ def fourier_features(rows: Floats, frequencies: Floats) -> Floats:
     `frequencies` has shape (columns, frequencies); the features have shape (rows, 2·frequencies + 1).
     """
     D = frequencies.shape[1]
-    features = np.ones((len(rows), 2 * D + 1))
+    features = np.empty((len(rows), 2 * D + 1))
+    features[:, -1] = 1
     for k in range(0, len(rows), _BLOCK):
         block = slice(k, min(k + _BLOCK, len(rows)))
         # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
@@ -116,8 +75,10 @@ class Ridge:
         r = np.hypot(cosine, sine)
         return cls(beta, frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
 
-    def __call__(self, rows: Floats) -> Floats:
-        """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row."""
+    def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row; in single precision if `rows` are."""
+        if rows.dtype == np.float32:
+            return self._single_scores(rows)
         scores = np.empty(len(rows))
         buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # allocated once, since allocation is slow
         for k in range(0, len(rows), _BLOCK):
@@ -129,6 +90,24 @@ class Ridge:
             t += 1
             np.divide(self.twice, t, out=t)
             scores[block] = t.sum(axis=1) + self.constant
+        return scores
+
+    def _single_scores(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the score Σ r cos(ω·x − φ) + γ of each row in single precision, where cosines are fast.
+
+        Blocks are padded to one size: equal rows then have equal scores, wherever they are.
+        """
+        parameters = 2 * self.half, 2 * self.phase, self.twice / 2
+        frequencies, phase, r = (array.astype(np.float32) for array in parameters)
+        scores = np.empty(len(rows), np.float32)
+        block, angles = np.zeros((_BLOCK, rows.shape[1]), np.float32), np.empty((_BLOCK, len(r)), np.float32)
+        for k in range(0, len(rows), _BLOCK):
+            count = min(_BLOCK, len(rows) - k)
+            block[:count] = rows[k : k + count]
+            np.matmul(block, frequencies, out=angles)
+            np.subtract(angles, phase, out=angles)
+            scores[k : k + count] = (np.cos(angles, out=angles) @ r)[:count]
+        scores += self.constant + float(self.twice.sum()) / 2
         return scores
 
 
@@ -143,7 +122,7 @@ def choose_score_device(device: str, rows: int) -> str:
     return resolve_device(device, worthwhile=True)
 
 
-def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str = "cuda") -> Floats:
+def gpu_scores(rows: NDArray[Any], fold: Folds, models: Sequence[Ridge], device: str = "cuda") -> Floats:
     """Score each row by the model of its fold, as Ridge does, on a GPU; all models have the same frequencies."""
     torch = import_cuda(device)
     parameters = (
@@ -156,7 +135,7 @@ def gpu_scores(rows: Floats, fold: Index, models: Sequence[Ridge], device: str =
     scores = np.empty(len(rows))
     for k in range(0, len(rows), _GPU_BLOCK):
         block = slice(k, k + _GPU_BLOCK)
-        model = torch.as_tensor(fold[block], device=device)  # number of each row's model
+        model = torch.as_tensor(fold[block], dtype=torch.int64, device=device)  # number of each row's model
         t = torch.tan(torch.as_tensor(rows[block], dtype=torch.float64, device=device) @ half - phase[model])
         scores[block] = ((twice[model] / (1 + t * t)).sum(dim=1) + constant[model]).cpu().numpy()
     return scores
@@ -168,34 +147,31 @@ _SCALES = (0.1, 0.3, 0.5, 1.0)  # values of c that are tried
 _RIDGES = (1e-3, 1e-2, 1e-1)
 _SCORES = ("decision_function", "predict_proba", "predict")  # methods of a model, in order of preference
 
-Model = Callable[[Floats], Floats]  # rows -> scores
+Model = Callable[[NDArray[Any]], NDArray[Any]]  # rows -> scores
 
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
     """Scores of P and U in one repetition of the cross-fitting, and the models that score a target."""
 
-    positive: Floats  # score of each row of P
-    population: Floats  # score of each row of U
+    positive: Scores  # of each row of P
+    population: Scores  # of each row of U
     models: tuple[Model, ...]  # one for each fold, fitted without it
-    fold: Index  # fold of each observation
+    fold: Folds  # fold of each observation
 
     @classmethod
-    def score(cls, X: Floats, source: Source, fold: Index, models: Sequence[Model]) -> Repetition:
+    def score(cls, X: NDArray[Any], source: Source, fold: Folds, models: Sequence[Model]) -> Repetition:
         """Score the rows of the source by the models of their folds.
 
         `X` are all rows of the source, prepared; `fold` is that of each row. Model k was fitted without fold k.
         """
-        P, U = source.positive, source.population
-        scores_U = scores_by_fold(X[U], fold[U], models)
-        # under censoring every row is in U; a row that is scored twice could differ by rounding, and ties would break
-        scores_P = scores_U[P] if source.scenario == "censoring" else scores_by_fold(X[P], fold[P], models)
+        scores = scores_by_fold(X, fold, models)
         # rows of one observation are in the same fold
-        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=np.intp)
+        fold_of_observation = np.empty(int(source.observation.max()) + 1, dtype=fold.dtype)
         fold_of_observation[source.observation] = fold
-        return cls(scores_P, scores_U, tuple(models), fold_of_observation)
+        return cls(scores[source.positive], scores[source.population], tuple(models), fold_of_observation)
 
-    def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Index:
+    def assign_folds(self, of_source: Index, rng: np.random.Generator) -> Folds:
         """Return the fold whose model scores each row of a target: at random, unless the row belongs to the source.
 
         `of_source` is the observation of the source that a row belongs to, such as its patient; −1 for none. Such a row
@@ -204,39 +180,52 @@ class Repetition:
         return assign_folds(of_source, len(self.models), self.fold, rng)
 
 
-def assign_folds(of_source: Index, folds: int, fold_of_observation: Index, rng: np.random.Generator) -> Index:
+def assign_folds(of_source: Index, folds: int, fold_of_observation: Folds, rng: np.random.Generator) -> Folds:
     """Return the fold of each row of a target: at random, or that of the source's observation `of_source`, −1 for none.
 
     `fold_of_observation` is the fold of each observation of the source.
     """
-    fold = rng.permutation(np.arange(len(of_source)) % folds)
+    fold = rng.permutation((np.arange(len(of_source)) % folds).astype(fold_of_observation.dtype))
     is_of_source = of_source >= 0
     fold[is_of_source] = fold_of_observation[of_source[is_of_source]]
     return fold
 
 
 STEPS_PER_UNIT = 2.0**36  # to which scores are rounded
+SINGLE_ROWS = 50_000  # rows from which on single precision saves time
+_LARGEST_TIE = 1e-3  # share of the positives
 
 
-def scores_by_fold(rows: Floats, fold: Index, models: Sequence[Model], device: str = "cpu") -> Floats:
+def has_large_ties(positive: NDArray[Any]) -> bool:
+    """Return whether many positives have the same score, or the same hash, so that scores need double precision.
+
+    Single precision moves a score by 1e-6, which hardly changes its rank unless it is tied with many positives.
+    """
+    ordered, tied = np.sort(positive), max(2, int(_LARGEST_TIE * len(positive)))
+    return bool((ordered[tied - 1 :] == ordered[: len(ordered) - tied + 1]).any())
+
+
+def scores_by_fold(rows: NDArray[Any], fold: Folds, models: Sequence[Model], device: str = "cpu") -> Scores:
     """Return the score of each row by the model of its fold, which was fitted without it; a GPU needs ridge models.
 
-    Scores are rounded to multiples of 2⁻³⁶: further digits depend on how many rows are scored together, and identical
-    rows of two samples must have identical scores, or ties would break in one sample's favour.
+    Scores in double precision are rounded to multiples of 2⁻³⁶: further digits depend on how many rows are scored
+    together, and identical rows of two samples must have identical scores, or ties would break in one sample's favour.
     """
     ridges = [model for model in models if isinstance(model, Ridge)]
     if device != "cpu" and len(ridges) == len(models):
         scores = gpu_scores(rows, fold, ridges, device)
     else:
-        scores = np.empty(len(rows))
+        scores = np.empty(len(rows), rows.dtype)
         for k, model in enumerate(models):
             in_fold = np.flatnonzero(fold == k)
             scores[in_fold] = model(rows[in_fold])
+    if rows.dtype == np.float32:
+        return scores
     return np.asarray(np.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT)
 
 
 def cross_fit(
-    rows: Floats,
+    rows: NDArray[Any],
     source: Source,
     model: Any,
     repeats: int,
@@ -244,7 +233,7 @@ def cross_fit(
     rng: np.random.Generator,
     *,
     fit_rows: int = FIT_ROWS,
-    deal: Callable[[int], Index] | None = None,
+    deal: Callable[[int], Folds] | None = None,
 ) -> tuple[Repetition, ...]:
     """Cross-fit the scores `repeats` times; return the scores of the source and the models of each repetition.
 
@@ -265,15 +254,17 @@ def cross_fit(
             index, mass = index[subsample], mass[subsample] / mass[subsample].sum()
         samples.append(_FitSample(index, mass, label))
     inputs = [_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn]
-    error, scale, ridge = min(map_in_threads(inputs[0].tune, _SCALES, len(rows)))  # the smallest error
-    if error == np.inf:
+    tuned = [tried for scale in map_in_threads(inputs[0].tune, _SCALES, len(rows)) for tried in scale]
+    best = min(tuned, key=lambda tried: (tried.error, tried.scale, tried.ridge))  # the smallest error
+    if best.error == np.inf:
         raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
-    repetitions = map_in_threads(
-        lambda repeat: Repetition.score(rows, source, repeat.fold, _RidgeFit(repeat, scale).models(ridge)),
-        inputs,
-        len(rows),
-    )
-    return tuple(repetitions)
+
+    def score(repeat: _Repeat) -> Repetition:
+        """Fit the models of one repetition, except those that were fitted for the tuning, and score the source."""
+        models = best.models if repeat is inputs[0] else _RidgeFit(repeat, best.scale).models(best.ridge)
+        return Repetition.score(rows, source, repeat.fold, models)
+
+    return tuple(map_in_threads(score, inputs, len(rows)))
 
 
 def most_folds(source: Source, folds: int) -> int:
@@ -281,10 +272,8 @@ def most_folds(source: Source, folds: int) -> int:
 
     These are observations with a labelled row, and those without (which count as at least 2).
     """
-    observation = source.observation
-    with_positives = len(np.unique(observation[source.positive]))
-    without_positives = len(np.setdiff1d(observation, observation[source.positive]))
-    return min(folds, with_positives, max(without_positives, 2))
+    with_positives = int(source.has_positive.sum())
+    return min(folds, with_positives, max(len(source.has_positive) - with_positives, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,23 +289,33 @@ class _FitSample:
 class _Repeat:
     """Input of one repetition: rows assigned to folds, and random frequencies."""
 
-    X: Floats  # all rows of the source, prepared
+    X: NDArray[Any]  # all rows of the source, prepared
     samples: list[_FitSample]  # of P and of U
-    fold: Index  # fold of each row of the source
+    fold: Folds  # fold of each row of the source
     folds: int
     frequencies: Floats  # for c = 1/2 and one column, shape (columns, frequencies)
 
-    def tune(self, scale: float) -> tuple[float, float, float]:
-        """Return the smallest cross-validated error at the kernel's scale c, the scale, and the ridge of that error."""
+    def tune(self, scale: float) -> list[_TunedFit]:
+        """Fit models at the kernel's scale c with each ridge, and compute their cross-validated errors."""
         fit = _RidgeFit(self, scale)
         results = []
         for ridge in _RIDGES:
-            error = 0.0  # mean squared error of held-out rows, with equal weights of P and U
-            for model, held_out in zip(fit.models(ridge), fit.parts, strict=True):
-                for F, mass, label in held_out:  # the label is ±1 times the sample's weight ½, so its sign is the class
-                    error += float(mass @ (F @ model.beta - np.sign(label)) ** 2)
-            results.append((error if np.isfinite(error) else np.inf, scale, ridge))
-        return min(results)  # the error comes first, so it decides
+            models, error = fit.models(ridge), 0.0
+            for model, gram, moment in zip(models, fit.grams, fit.moments, strict=True):
+                # Σ mass·(f·β − label)² over the held-out rows, less Σ mass, which is the same for all models
+                error += float(model.beta @ gram @ model.beta - 2 * model.beta @ moment)
+            results.append(_TunedFit(error if np.isfinite(error) else np.inf, scale, ridge, models))
+        return results
+
+
+@dataclass(frozen=True, eq=False)
+class _TunedFit:
+    """Models of one repetition for one choice of scale and ridge, and their error on held-out rows."""
+
+    error: float
+    scale: float
+    ridge: float
+    models: list[Ridge]
 
 
 class _RidgeFit:
@@ -325,11 +324,9 @@ class _RidgeFit:
     def __init__(self, repeat: _Repeat, scale: float) -> None:
         """Compute features and sums of each fold for the kernel exp(−scale·‖x−y‖²/columns)."""
         self.frequencies = repeat.frequencies * np.sqrt(2 * scale / repeat.X.shape[1])
-        self.parts: list[list[tuple[Floats, Floats, float]]] = []  # features, masses and label of P and U in each fold
         size = 2 * self.frequencies.shape[1] + 1  # number of features
         self.grams, self.moments = np.zeros((repeat.folds, size, size)), np.zeros((repeat.folds, size))
         for k in range(repeat.folds):
-            part = []
             for sample in repeat.samples:
                 in_fold = repeat.fold[sample.rows] == k
                 F = fourier_features(repeat.X[sample.rows[in_fold]], self.frequencies)
@@ -338,12 +335,10 @@ class _RidgeFit:
                 product = mass[0] * (F.T @ F) if is_even else F.T @ (mass[:, None] * F)  # Σ mass·ffᵀ
                 self.grams[k] += abs(label) * product  # |label| is the weight ½ of either sample
                 self.moments[k] += label * (mass @ F)
-                part.append((F, mass, label))
-            self.parts.append(part)
 
     def models(self, ridge: float) -> list[Ridge]:
         """Return the model of each fold, fitted to the other folds: β = (Gram + ridge·I)⁻¹ moment, without the fold."""
-        gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.parts)
+        gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.grams)
         models = []
         for fold_gram, fold_moment in zip(self.grams, self.moments, strict=True):
             A = gram - fold_gram
@@ -354,7 +349,7 @@ class _RidgeFit:
 
 
 def _fit_classifier(
-    X: Floats, source: Source, model: Any, fold: Index, folds: int, rng: np.random.Generator
+    X: Floats, source: Source, model: Any, fold: Folds, folds: int, rng: np.random.Generator
 ) -> Repetition:
     """Cross-fit a scikit-learn model that distinguishes labelled (1) from population rows (0), and score the source.
 

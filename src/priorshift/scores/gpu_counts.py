@@ -1,4 +1,4 @@
-"""Counts of scores on a GPU, in double precision and equal to those of the CPU up to rounding.
+"""Counts of scores on a GPU, equal to those of the CPU up to rounding.
 
 A histogram of a sample consists of counts, so everything from the transfer of the rows on happens on the GPU: the hash
 that decides the fold of a row, its scores, their ranks among those of the positives, and the counts of these. Ranks are
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.embedding.gpu_sums import import_cuda
+from priorshift.io.row_hashes import INCREMENT, LAST_SHIFT, STEPS, Codes, mix_bits
 from priorshift.scores import mixture
 from priorshift.scores.counts import ScoreCounts
-from priorshift.scores.cross_fitting import GOLDEN, MULTIPLIERS, STEPS_PER_UNIT, Codes, mix_bits
+from priorshift.scores.cross_fitting import STEPS_PER_UNIT
 from priorshift.scores.posterior import posterior_counts
 from priorshift.scores.scored_source import Preparation
 
@@ -31,9 +32,11 @@ def gpu_counts(
     seeds: NDArray[Any],
     models: tuple[Floats, Floats, Floats, Floats],
     positive: Floats,
+    *,
+    single: bool,
     device: str,
 ) -> ScoreCounts:
-    """Count rows by the bins of their p-values.
+    """Count rows by the bins of their p-values, from scores in single or in double precision.
 
     The fold of a row follows from its code, or from its values if `codes` is None, and from the seed of the repetition.
     `models` are ω/2, φ/2, 2r and the constant of `Ridge`: the first of shape (repeats, columns, frequencies), the next
@@ -45,17 +48,22 @@ def gpu_counts(
     code = _content_codes(torch, x) if codes is None else torch.as_tensor(codes.view(np.int64), device=device)
     used = torch.as_tensor(prepare.used, device=device)
     prepared = (x[:, used] / prepare.spread).clamp_(-prepare.far, prepare.far)
-    half, phase, twice, constant, ranked = (torch.as_tensor(array, device=device) for array in (*models, positive))
+    precision = torch.float32 if single else torch.float64
+    prepared = prepared.to(precision)
+    half, phase, twice, constant, ranked = (
+        torch.as_tensor(array, dtype=precision, device=device) for array in (*models, positive)
+    )
     repeats, positives = positive.shape
     # twice the rank of each row among the positives, of which ties count half, shape (repeats, rows)
     ranks = torch.empty(repeats, len(x), dtype=torch.int32, device=device)
     for k in range(repeats):
-        fold = _remainder(_mix(code ^ _signed(mix_bits(np.uint64(seeds[k])))), phase.shape[1])
+        fold = _remainder(_mix(code ^ _signed(mix_bits(np.array([seeds[k]], dtype=np.uint64))[0])), phase.shape[1])
         for j in range(phase.shape[1]):
             for members in torch.nonzero(fold == j)[:, 0].split(_BLOCK):
                 t = torch.addmm(-phase[k, j], prepared[members], half[k]).tan_().square_().add_(1)
                 scores = torch.div(twice[k, j], t, out=t).sum(dim=1) + constant[k, j]
-                scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT  # as `scores_by_fold` does
+                if not single:  # as `scores_by_fold` does
+                    scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT
                 below = torch.searchsorted(ranked[k], scores, out_int32=True)
                 ranks[k, members] = below + torch.searchsorted(ranked[k], scores, right=True, out_int32=True)
     p_values = (np.arange(2 * positives + 1) / 2 + 0.5) / (positives + 1)  # of each rank
@@ -85,10 +93,10 @@ def _signed(number: Any) -> int:
 
 def _mix(code: Any) -> Any:
     """Hash signed numbers of 64 bits as `mix_bits` does; products of the GPU overflow in the same way."""
-    code = code + _signed(GOLDEN)
-    for shift, multiplier in zip((30, 27), MULTIPLIERS, strict=True):
-        code = (code ^ _shift_right(code, shift)) * _signed(multiplier)
-    return code ^ _shift_right(code, 31)
+    code = code + _signed(INCREMENT)
+    for shift, factor in STEPS:
+        code = (code ^ _shift_right(code, int(shift))) * _signed(factor)
+    return code ^ _shift_right(code, int(LAST_SHIFT))
 
 
 def _shift_right(code: Any, bits: int) -> Any:

@@ -8,13 +8,25 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-from priorshift.arrays import Floats, Mask
+from priorshift.arrays import Floats, Mask, Scores
 from priorshift.errors import InconsistentInputWarning
+from priorshift.io.row_hashes import content_codes
+from priorshift.io.scaling import Rows
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
-from priorshift.scores.cross_fitting import FIT_ROWS, Repetition, choose_score_device, cross_fit, scores_by_fold
+from priorshift.scores.cross_fitting import (
+    FIT_ROWS,
+    SINGLE_ROWS,
+    Repetition,
+    Ridge,
+    choose_score_device,
+    cross_fit,
+    has_large_ties,
+    scores_by_fold,
+)
 from priorshift.scores.level_sets import ShareCurve
 from priorshift.scores.mixture import p_values
 from priorshift.threads import map_in_threads
@@ -23,7 +35,7 @@ from priorshift.warning_records import warn
 _CELLS = 30  # approximate number of cells
 _TAILS = (0.01, 0.99)  # quantiles between which cells are placed
 _TAIL_ROWS = 20_000  # scores from which the quantiles are computed
-_BLOCK = 2**15  # scores counted together, which fit into the cache
+_BLOCK = 2**15  # rows or scores processed together, which fit into the cache
 _EQUAL = 1e-6  # range of scores, relative to their size, below which they are equal
 _STEPS = np.array([1.0, 2.0, 2.5, 5.0, 10.0])  # widths of cells, times a power of ten
 
@@ -38,7 +50,7 @@ class ScoreCells:
     edges: Floats  # shape (count + 1,)
 
     @classmethod
-    def from_scores(cls, positive: Floats, population: Floats) -> ScoreCells:
+    def from_scores(cls, positive: Scores, population: Scores) -> ScoreCells:
         """Choose cells of a round width for the range of the scores of both samples, without their tails."""
         # quantiles of every k-th score, which is enough and fast
         tails = [np.quantile(scores[:: 1 + len(scores) // _TAIL_ROWS], _TAILS) for scores in (positive, population)]
@@ -54,7 +66,7 @@ class ScoreCells:
         count = max(int(np.ceil(high / step)) - first, 1)
         return cls(first, step, count, np.asarray(step * np.arange(first, first + count + 1), dtype=np.float64))
 
-    def shares(self, scores: Floats, mass: Floats | None = None) -> Floats:
+    def shares(self, scores: Scores, mass: Floats | None = None) -> Floats:
         """Return the share of a sample's scores in each cell, shape (count,); `mass` None means rows of equal mass."""
         total = np.zeros(self.count)
         for start in range(0, len(scores), _BLOCK):
@@ -120,16 +132,28 @@ class Preparation:
     far: float = _FAR  # absolute value at which they are then clipped
 
     @classmethod
-    def fit(cls, population: Floats, *, used: Mask, encoded: bool) -> Preparation:
+    def fit(cls, population: Floats | Rows, *, used: Mask, encoded: bool) -> Preparation:
         """Compute the spread of scaled rows of the population; `encoded` if some columns are levels of a category."""
-        spread = float(np.sqrt(population.var(axis=0).mean())) or 1.0
+        sizes, means, variances = [], [], []  # of blocks of rows
+        for start in range(0, len(population), _BLOCK):
+            block = population[start : start + _BLOCK]
+            sizes.append(len(block))
+            means.append(block.mean(axis=0))
+            variances.append(block.var(axis=0))
+        between = (means - np.average(means, axis=0, weights=sizes)) ** 2
+        variance = np.average(variances + between, axis=0, weights=sizes)
+        spread = float(np.sqrt(variance.mean())) or 1.0
         # levels of a category vary little, so numbers next to them exceed the average spread
         return cls(used, spread, _FAR / spread if encoded else _FAR)
 
-    def __call__(self, rows: Floats) -> Floats:
-        """Return the used columns of the rows, scaled and clipped."""
-        with np.errstate(over="ignore"):  # large values are clipped
-            return np.asarray(np.clip(rows[:, self.used] / self.spread, -self.far, self.far))
+    def __call__(self, rows: Floats | Rows, *, single: bool = False) -> NDArray[Any]:
+        """Return the used columns of the rows, scaled and clipped, in single or double precision."""
+        prepared = np.empty((len(rows), int(self.used.sum())), np.float32 if single else np.float64)
+        for start in range(0, len(rows), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            with np.errstate(over="ignore"):  # large values are clipped
+                prepared[block] = np.clip(rows[block][:, self.used] / self.spread, -self.far, self.far)
+        return prepared
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +187,18 @@ class ScoredSource:
         `fit_rows` is the largest number of rows of P, and of U, to which the ridge regression is fitted.
         """
         seed = int(rng.integers(2**62))
-        rows, encoded = source.rows[:], source.table.origin is not None
-        prepare = Preparation.fit(rows[source.population], used=source.scaling.factor != 0, encoded=encoded)
-        repetitions = cross_fit(prepare(rows), source, model, repeats, folds, rng, fit_rows=fit_rows)
+        positive, population = (
+            source.scaling.rows(source.table.values, index) for index in (source.positive, source.population)
+        )
+        used, encoded = source.scaling.factor != 0, source.table.origin is not None
+        prepare = Preparation.fit(population, used=used, encoded=encoded)
+        single = (
+            model is None and len(source.rows) >= SINGLE_ROWS and not has_large_ties(content_codes(prepare(positive)))
+        )
+        # the prepared rows have no name here, so that they are freed after the fit
+        repetitions = cross_fit(
+            prepare(source.rows, single=single), source, model, repeats, folds, rng, fit_rows=fit_rows
+        )
         return cls.from_repetitions(source, prepare, repetitions, seed)
 
     @classmethod
@@ -180,9 +213,13 @@ class ScoredSource:
         # with equal masses and no copies a rank is a count of positives, which is faster
         is_even = bool(np.ptp(mass_P) < 1e-9 * mass_P[0] and m > len(mass_P) - 0.5)
         mass = None if is_even else mass_P
-        ranks = np.stack(
-            map_in_threads(lambda r: p_values(r.positive, r.population, mass, m), repetitions, len(source.labeled))
-        )
+        ranks = np.empty((len(repetitions), len(source.population)))
+
+        def rank(k: int) -> None:
+            """Compute the p-values of repetition k."""
+            ranks[k] = p_values(repetitions[k].positive, repetitions[k].population, mass, m)
+
+        map_in_threads(rank, range(len(repetitions)), len(source.labeled))
         counts = np.stack([mixture.histogram(v, n * mass_U) for v in ranks])
         cells = ScoreCells.from_scores(repetitions[0].positive, repetitions[0].population)
         shares_P = np.mean([cells.shares(r.positive, mass_P) for r in repetitions], axis=0)
@@ -195,28 +232,38 @@ class ScoredSource:
         """π and w of the mixture with the largest π that fits the p-values, in each repetition."""
         return mixture.fit_one(self.counts)
 
+    @cached_property
+    def _allows_single(self) -> bool:
+        """Whether the rows of a target may be scored in single precision: by ridge models, if no ties are large."""
+        first = self.repetitions[0]
+        return isinstance(first.models[0], Ridge) and not has_large_ties(first.positive)
+
     def target_p_values(self, target: Target) -> Floats:
         """Return the p-values of a target's rows, shape (repeats, rows)."""
         return self.score(target).p_values
 
     def score(self, target: Target, device: str = "cpu") -> ScoredTarget:
         """Score the rows of a target in each repetition; the seed is fixed, so a target always gets the same scores."""
-        prepared, rng = self.prepare(target.rows[:]), np.random.default_rng(self.seed)
+        single = len(target) >= SINGLE_ROWS and self._allows_single
+        prepared, rng = self.prepare(target.rows, single=single), np.random.default_rng(self.seed)
         folds = [r.assign_folds(target.source_observation, rng) for r in self.repetitions]
         mass, source = None if target.is_iid else target.mass, self.spread
         device = choose_score_device(device, len(target))
 
-        def score_once(k: int) -> tuple[Floats, Floats]:
-            """Return p-values of the rows and shares of the scores' cells in repetition k."""
+        ranks = np.empty((len(folds), len(target)))
+
+        def score_once(k: int) -> Floats:
+            """Compute the p-values of the rows in repetition k; return the shares of the scores' cells."""
             repetition = self.repetitions[k]
             scores = scores_by_fold(prepared, folds[k], repetition.models, device)
-            return self.ranks(repetition.positive, scores), source.cells.shares(scores, mass)
+            ranks[k] = self.ranks(repetition.positive, scores)
+            return source.cells.shares(scores, mass)
 
-        ranks, shares = zip(*map_in_threads(score_once, range(len(folds)), len(prepared)), strict=True)
+        shares = map_in_threads(score_once, range(len(folds)), len(target))
         spread = ScoreShares(source.cells.edges, source.positive, source.population, np.mean(shares, axis=0))
-        return ScoredTarget(np.stack(ranks), spread)
+        return ScoredTarget(ranks, spread)
 
-    def ranks(self, positive: Floats, scores: Floats) -> Floats:
+    def ranks(self, positive: Scores, scores: Scores) -> Floats:
         """Return the p-values of `scores`: their ranks among the scores `positive` of P in the same repetition."""
         return p_values(positive, scores, self.positive_mass, self.positive_size)
 
@@ -229,7 +276,10 @@ class ScoredSource:
         pi = np.clip(1 - (1 - priors) * ratio, *_PREDICTED)[:, None]  # prior of the sample
         # Bayes' rule in each bin, shape (repeats, bins); the density of positives is 1
         posterior = pi / (pi + (1 - pi) * mixture.density(weights))
-        return np.asarray(np.mean(np.take_along_axis(posterior, mixture.bins(values), axis=1), axis=0))
+        total = np.zeros(values.shape[1])
+        for by_bin, row in zip(posterior, values, strict=True):
+            total += by_bin[mixture.bins(row)]
+        return total / len(values)
 
 
 _SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.5])  # of the extreme scores; smaller sets may be empty by chance
@@ -258,18 +308,31 @@ def inclusion(scored: ScoredSource) -> Inclusion:
     return Inclusion(upper_U, lower_P, share_U < _NEGLIGIBLE and lower_P > upper_U)
 
 
-def _shares_above(scores: Sequence[tuple[Floats, Floats]]) -> tuple[float, float, float]:
+def _shares_above(scores: Sequence[tuple[Scores, Scores]]) -> tuple[float, float, float]:
     """Return the smallest ratio of the shares of two samples above a threshold: its upper bound, itself, a lower bound.
 
     `scores` are those of a reference and of a sample, in each repetition. The thresholds are quantiles of the
     reference; the ratio is the share of the sample above one, over that of the reference. The bounds are those of
     Clopper and Pearson for the share of the sample.
     """
-    above, reference_above = np.zeros(len(_SHARES)), np.zeros(len(_SHARES))
-    for reference, sample in scores:
-        ranked = np.sort(reference)  # also ranked among itself in this order, which is much faster
-        above += (p_values(ranked, sample, in_order=True)[:, None] > 1 - _SHARES).sum(axis=0) / len(scores)
-        reference_above += (p_values(ranked, ranked, in_order=True)[:, None] > 1 - _SHARES).mean(axis=0) / len(scores)
+
+    def rows_above(pair: tuple[Scores, Scores]) -> tuple[Floats, Floats]:
+        """Return the rows of the sample, and the share of the reference, above each threshold in one repetition."""
+        reference, sample = pair
+        above = np.zeros(len(_SHARES))
+        ranked, m = np.sort(reference), len(reference)
+        p_of_ranked = p_values(ranked, ranked, in_order=True)
+        first_above = np.searchsorted(p_of_ranked, 1 - _SHARES, "right")  # number in `ranked`, for each threshold
+        bounds = np.concatenate([[-np.inf], ranked, [np.inf]])
+        for j, first in enumerate(first_above.tolist()):
+            # scores between the first one above and the one before it have p-values of their own
+            is_gap_above = (first + 0.5) / (m + 1) > 1 - _SHARES[j]
+            is_above = sample > bounds[first] if is_gap_above else sample >= bounds[first + 1]
+            above[j] = np.count_nonzero(is_above)
+        return above, (m - first_above) / m
+
+    counted = map_in_threads(rows_above, scores, len(scores[0][0]))
+    above, reference_above = (np.mean(counts, axis=0) for counts in zip(*counted, strict=True))
     # where scores are tied, all of the reference may lie below a threshold, which then says nothing
     usable = reference_above > 0
     k, n, share = above[usable], len(scores[0][1]), reference_above[usable]

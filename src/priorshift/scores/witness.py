@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture, ratio_test
 from priorshift.scores.counts import CountWitness, ScoreCounts
+from priorshift.scores.cross_fitting import Repetition
+from priorshift.scores.mixture import Bins
 from priorshift.scores.ratio_test import LARGEST_RATIO, RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 from priorshift.scores.scored_source import ScoredSource
+from priorshift.threads import map_in_threads
 
 _BLOCK = 2**21  # values of h in memory at a time
 _COUNTED = 20_000  # rows of the source above which counts are faster
@@ -53,18 +55,22 @@ class Witness:
     scored: ScoredSource
     source: Source
     density_ratio: Floats  # ρ, shape (repeats, bins)
-    population: NDArray[np.intp]  # bins of the p-values of U, shape (repeats, rows)
-    positive: NDArray[np.intp]  # bins of the p-values of P
+    population: Bins  # bins of the p-values of U, shape (repeats, rows)
+    positive: Bins  # bins of the p-values of P
     folds: int  # folds of the cross-fitting
 
     @classmethod
     def from_scores(cls, scored: ScoredSource, source: Source, prior: Floats, weights: Floats) -> Witness:
         """Build the witness from scores, and from `prior` π and `weights` w of the mixture in each repetition."""
-        # p-values of P among itself
-        positive_ranks = np.stack([scored.ranks(r.positive, r.positive) for r in scored.repetitions])
+
+        def own_bins(repetition: Repetition) -> Bins:
+            """Return the bins of the p-values of P among itself."""
+            return mixture.bins(scored.ranks(repetition.positive, repetition.positive))
+
+        positive = np.stack(map_in_threads(own_bins, scored.repetitions, len(source.labeled)))
         density_ratio = ratio_test.density_ratio(prior, weights, source.U.size)
         folds = len(scored.repetitions[0].models)
-        return cls(scored, source, density_ratio, mixture.bins(scored.p_values), mixture.bins(positive_ranks), folds)
+        return cls(scored, source, density_ratio, mixture.bins(scored.p_values), positive, folds)
 
     def test(self, p_values: Floats, target: Target) -> RatioTest:
         """Test R = r at many ratios r, for a target with p-values of shape (repeats, rows).
@@ -178,7 +184,7 @@ class Witness:
 class _RowSample:
     """Target, and matrices that add up the rows of each observation; None if each row is its own observation."""
 
-    bins: NDArray[np.intp]  # of the target's p-values, shape (repeats, rows)
+    bins: Bins  # of the target's p-values, shape (repeats, rows)
     target: Target
     source_groups: csr_array | None  # shape (observations, rows) of the source
     target_groups: csr_array | None  # shape (observations, rows) of the target
@@ -256,7 +262,7 @@ class RowMeans(WitnessMeans):
         return np.maximum(variance - 2 * np.sqrt(inflation) * covariance, _LEAST_LEFT * variance)
 
 
-def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
+def _average(h: Floats, bins: Bins) -> Floats:
     """Return h of each row, averaged over repetitions, shape (functions, rows).
 
     `h` has shape (repeats, functions, bins), `bins` (repeats, rows).
@@ -267,7 +273,7 @@ def _average(h: Floats, bins: NDArray[np.intp]) -> Floats:
     return np.asarray(total / len(h))
 
 
-def _moments(values: Floats, h: Floats, bins: NDArray[np.intp], mass: Floats) -> WitnessMoments:
+def _moments(values: Floats, h: Floats, bins: Bins, mass: Floats) -> WitnessMoments:
     """Return the moments of functions h in a sample, and subtract the means from `values` in place.
 
     `values` are h at each row, shape (functions, rows); `mass` of the rows sums to 1.
@@ -277,7 +283,7 @@ def _moments(values: Floats, h: Floats, bins: NDArray[np.intp], mass: Floats) ->
     return WitnessMoments(mean, square, (values * values) @ mass, _mean_variance(h, bins, mass))
 
 
-def _mean_variance(h: Floats, bins: NDArray[np.intp], mass: Floats) -> Floats:
+def _mean_variance(h: Floats, bins: Bins, mass: Floats) -> Floats:
     """Return the variance of h in one repetition, averaged over repetitions, shape (functions,).
 
     `h` has shape (repeats, functions, bins), `bins` are those of the rows, shape (repeats, rows).

@@ -16,12 +16,13 @@ from priorshift.io.chunks import Chunks
 from priorshift.io.files import Fields
 from priorshift.io.observations import repeats_by_chance
 from priorshift.io.parameters import check_settings
+from priorshift.io.row_hashes import Codes, content_codes, fold_of, mostly_copies, place_codes
 from priorshift.io.sample_size import check_sizes, warn_of_copies
 from priorshift.io.tables import Table, check_dropped
 from priorshift.problem import Sample, Source
 from priorshift.scores import cross_fitting
 from priorshift.scores.counts import ScoreCounts
-from priorshift.scores.cross_fitting import FIT_ROWS, Codes, Ridge, content_codes, fold_of, place_codes
+from priorshift.scores.cross_fitting import FIT_ROWS, Ridge, has_large_ties
 from priorshift.scores.gpu_counts import gpu_counts
 from priorshift.scores.mixture import p_values
 from priorshift.scores.scored_source import Preparation, ScoredSource, warn_if_swapped
@@ -125,8 +126,9 @@ class ScoreModel(Saveable):
             return fold_of(codes, folds, next(next_seed))
 
         with one_blas_thread():
+            prepared = prepare(rows, single=not has_large_ties(content_codes(P)))
             repetitions = cross_fitting.cross_fit(
-                prepare(rows), source, None, options.repeats, options.folds, rng, fit_rows=options.fit_rows, deal=deal
+                prepared, source, None, options.repeats, options.folds, rng, fit_rows=options.fit_rows, deal=deal
             )
             scored = ScoredSource.from_repetitions(source, prepare, repetitions, seed=0)
             km2 = MixturePrior(max_rows=options.max_rows).fit_km2(source, rng) if options.use_km2 else float("nan")
@@ -140,7 +142,7 @@ class ScoreModel(Saveable):
             twice=np.array([[model.twice for model in models] for models in ridges]),
             constant=np.array([[model.constant for model in models] for models in ridges]),
             seeds=seeds,
-            positive=np.sort(np.stack([repetition.positive for repetition in repetitions]), axis=1),
+            positive=np.sort([repetition.positive.astype(np.float64) for repetition in repetitions], axis=1),
             by_place=by_place,
             km2_prior=km2,
             unlabeled_rows=len(U),
@@ -155,6 +157,11 @@ class ScoreModel(Saveable):
     def ranked(self) -> int:
         """Number of positives among which other rows are ranked."""
         return self.positive.shape[1]
+
+    @cached_property
+    def _is_single(self) -> bool:
+        """Whether rows are scored in single precision."""
+        return not has_large_ties(self.positive[0])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -172,7 +179,7 @@ class ScoreModel(Saveable):
         """
         # numbers that decide the fold of a row: equal for equal rows, or by position
         codes: Codes = place_codes(start, len(rows)) if self.by_place else content_codes(rows)
-        prepared = self.prepare(rows)
+        prepared = self.prepare(rows, single=self._is_single)
 
         def rank(k: int) -> Floats:
             """Compute the p-values of repetition k; a row is scored by the model that was fitted without its fold."""
@@ -189,7 +196,9 @@ class ScoreModel(Saveable):
             return ScoreCounts.from_p_values(self.p_values(rows, start), self.ranked)
         codes = place_codes(start, len(rows)) if self.by_place else None
         models = self.half, self.phase, self.twice, self.constant
-        return gpu_counts(rows, codes, self.prepare, self.seeds, models, self.positive, device)
+        return gpu_counts(
+            rows, codes, self.prepare, self.seeds, models, self.positive, single=self._is_single, device=device
+        )
 
     @cached_property
     def _models(self) -> list[list[Ridge]]:
@@ -266,7 +275,7 @@ def _fold_codes(P: Floats, U: Floats) -> tuple[bool, Codes]:
     where most rows have copies, and by chance (as with a few yes-or-no columns), the position of a row decides.
     """
     codes = content_codes(np.concatenate([P, U]))  # equal rows have equal codes
-    if cross_fitting.mostly_copies(codes) and repeats_by_chance(U):
+    if mostly_copies(codes) and repeats_by_chance(U):
         return True, np.concatenate([place_codes(0, len(P)), place_codes(0, len(U))])
     return False, codes
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from exact_problems import random_problem
 from scipy.linalg import eigh
-from scipy.stats import binom, ttest_ind
+from scipy.stats import binom, kstest, t, ttest_ind
 from sklearn.linear_model import LogisticRegression
 
 from priorshift import simulate
@@ -141,16 +141,11 @@ def test_a_group_that_stands_in_source_and_target_has_one_sign():
     assert signs.shape == (40, max(T.observation) + 1) and set(signs.ravel()) == {-1, 1}
 
 
-def test_means_of_cosines_over_their_estimated_error_have_the_tails_of_the_factors():
-    """Few uniform variables: the normal distribution has too light tails, and the factors give nearly the right ones."""
+def test_factors_of_a_small_sample_turn_normal_errors_into_those_of_student():
     rng = np.random.default_rng(0)
-    cosines = np.cos(np.pi * rng.random((200_000, 8)))
-    studentised = np.abs(cosines.mean(axis=1)) / (cosines.std(axis=1, ddof=1) / np.sqrt(8))
-    errors = np.abs(rng.normal(size=200_000))
-    exact, plain, with_tails = (
-        np.mean(z > 3) for z in (studentised, errors, errors * student_factors(8.0, 200_000, rng))
-    )
-    assert plain < 0.4 * exact and 0.5 * exact < with_tails < 1.1 * exact
+    errors = rng.normal(size=100_000)
+    assert kstest(errors * student_factors(3.0, 100_000, rng), t(8).cdf).pvalue > 0.01
+    assert kstest(errors, t(8).cdf).pvalue < 1e-6
 
 
 # the residual

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import priorshift as ps
 from priorshift.errors import InputError
+from priorshift.io import row_hashes as dealt
 from priorshift.problem import Source
 from priorshift.scores import cross_fitting, mixture, witness
-from priorshift.scores import cross_fitting as dealt
 from priorshift.scores.counts import ScoreCounts, SourceCounts
 from priorshift.scores.cross_fitting import Ridge, choose_score_device, cross_fit, fourier_features, gpu_scores
 

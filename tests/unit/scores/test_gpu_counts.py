@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import priorshift as ps
-from priorshift.scores.cross_fitting import content_codes, fold_of, mix_bits, place_codes
+from priorshift.io.row_hashes import content_codes, fold_of, mix_bits, place_codes
 
 torch = pytest.importorskip("torch")
 from priorshift.scores import gpu_counts as module
@@ -22,11 +22,16 @@ def test_counts_are_those_of_the_cpu(columns, distinct):
     rows = model.reader(X, "sample")
     codes = place_codes(0, len(rows)) if model.by_place else None
     arrays = model.half, model.phase, model.twice, model.constant
-    counted = module.gpu_counts(rows, codes, model.prepare, model.seeds, arrays, model.positive, "cpu")
+    single = model._is_single
+    counted = module.gpu_counts(
+        rows, codes, model.prepare, model.seeds, arrays, model.positive, single=single, device="cpu"
+    )
     expected = model.count(rows)
     assert counted.rows == expected.rows == 2000 and counted.adds_up
+    assert single == distinct
     for name in ("counts", "pairs", "levels"):
-        np.testing.assert_array_equal(getattr(counted, name), getattr(expected, name))
+        moved = np.abs(getattr(counted, name) - getattr(expected, name)).sum()
+        assert moved <= (4 if single else 0)  # in single precision a rank may move by rounding
 
 
 def test_hashes_and_folds_are_those_of_the_cpu():
@@ -37,5 +42,7 @@ def test_hashes_and_folds_are_those_of_the_cpu():
     there = module._content_codes(torch, torch.as_tensor(rows) + 0.0)
     np.testing.assert_array_equal(there.numpy().view(np.uint64), codes)
     for folds, seed in ((5, 0), (3, 2**52 + 1), (7, 12345)):
-        folded = module._remainder(module._mix(there ^ module._signed(mix_bits(np.uint64(seed)))), folds)
+        folded = module._remainder(
+            module._mix(there ^ module._signed(mix_bits(np.array([seed], dtype=np.uint64))[0])), folds
+        )
         np.testing.assert_array_equal(folded.numpy(), fold_of(codes, folds, seed))
