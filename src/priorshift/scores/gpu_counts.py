@@ -7,6 +7,7 @@ whole numbers, so few that the bin of each is looked up in a table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -22,11 +23,12 @@ from priorshift.scores.cross_fitting import STEPS_PER_UNIT
 from priorshift.scores.posterior import posterior_counts
 from priorshift.scores.scored_source import Preparation
 
-_BLOCK = 2**16  # rows whose features are in memory together: few enough for the cache of a large GPU
+_BLOCK = 2**18  # rows whose features are in memory together
 
 
 def gpu_counts(
-    rows: Floats,
+    parts: Sequence[NDArray[Any]],
+    scale: tuple[Floats, Floats],
     codes: Codes | None,
     prepare: Preparation,
     seeds: NDArray[Any],
@@ -38,13 +40,17 @@ def gpu_counts(
 ) -> ScoreCounts:
     """Count rows by the bins of their p-values, from scores in single or in double precision.
 
-    The fold of a row follows from its code, or from its values if `codes` is None, and from the seed of the repetition.
-    `models` are ω/2, φ/2, 2r and the constant of `Ridge`: the first of shape (repeats, columns, frequencies), the next
-    two (repeats, folds, frequencies), the last (repeats, folds). `positive` are the sorted scores of the positives,
-    shape (repeats, positives).
+    `parts` are arrays of rows, which are shifted and multiplied by the `scale`. The fold of a row follows from its
+    code, or from its values if `codes` is None, and from the seed of the repetition. `models` are ω/2, φ/2, 2r and the
+    constant of `Ridge`: the first of shape (repeats, columns, frequencies), the next two (repeats, folds, frequencies),
+    the last (repeats, folds). `positive` are the sorted scores of the positives, shape (repeats, positives).
     """
     torch = import_cuda(device)
-    x = torch.as_tensor(rows, device=device) + 0.0  # makes −0.0 and 0.0 equal
+    shift, factor = (torch.as_tensor(array, device=device) for array in scale)
+    # torch accepts neither arrays that are read-only nor those with negative strides
+    usable = [np.require(part, requirements=["C", "W"]) for part in parts]
+    x = torch.cat([torch.as_tensor(part, device=device).double() for part in usable]).sub_(shift).mul_(factor)
+    x += 0.0  # makes −0.0 and 0.0 equal
     code = _content_codes(torch, x) if codes is None else torch.as_tensor(codes.view(np.int64), device=device)
     used = torch.as_tensor(prepare.used, device=device)
     prepared = (x[:, used] / prepare.spread).clamp_(-prepare.far, prepare.far)
@@ -75,7 +81,7 @@ def gpu_counts(
     of_rank = [torch.bincount(rank, minlength=len(p_values)).cpu().numpy() for rank in ranks]
     counts = np.stack([np.bincount(bin_of_rank, count, mixture.BINS) for count in of_rank]).astype(float)
     levels = np.concatenate([posterior_counts(p_values[None], positives, count) for count in of_rank])
-    return ScoreCounts(len(rows), counts, pairs.reshape(-1, mixture.BINS, mixture.BINS), levels)
+    return ScoreCounts(len(x), counts, pairs.reshape(-1, mixture.BINS, mixture.BINS), levels)
 
 
 def _content_codes(torch: Any, x: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift.arrays import Floats
+from priorshift.arrays import Floats, Index
 from priorshift.embedding.moments import Weighted
 from priorshift.embedding.random_features import LEAST_FEATURES, RandomFeatures, check_features
 from priorshift.errors import ColumnWarning, InputError
@@ -79,6 +79,10 @@ class RowReader:
 
     def __call__(self, rows: Any, name: str) -> Floats:
         """Convert rows to scaled numbers, of shape (rows, features); named columns may be in any order."""
+        return self.scale(self.read(rows, name))
+
+    def read(self, rows: Any, name: str) -> NDArray[Any]:
+        """Convert rows to numbers, of shape (rows, features), which are not scaled yet."""
         read = read_table(rows, name, ColumnSelection(drop=self.drop))
         table = self._to_numbers(read.without(self.drop))  # read_table returns a Table unchanged, so drop again
         check_finite(table)
@@ -87,13 +91,28 @@ class RowReader:
             reason = f"constant in {_FIRST_SAMPLE} but not in {name}"
             message = f"Left out {', '.join(varying)}: {reason}; fix the columns by a sample in which it varies."
             warn(message, ColumnWarning)
-        values, shift, factor = table.values, self.scaling.shift, self.scaling.factor
-        if self.n_features < len(factor):
-            used = np.flatnonzero(factor)  # a column that is left out has the factor 0
-            values, shift, factor = values[:, used], shift[used], factor[used]
-        scaled = values - shift
-        scaled *= factor
+        return table.values if self.n_features == table.values.shape[1] else table.values[:, self._used]
+
+    def scale(self, values: NDArray[Any]) -> Floats:
+        """Return the numbers of `read`, scaled."""
+        scaled = np.subtract(values, self.shift, dtype=np.float64)
+        scaled *= self.factor
         return scaled
+
+    @property
+    def shift(self) -> Floats:
+        """What is subtracted from each feature."""
+        return self.scaling.shift[self._used]
+
+    @property
+    def factor(self) -> Floats:
+        """What each feature is then multiplied by."""
+        return self.scaling.factor[self._used]
+
+    @property
+    def _used(self) -> Index:
+        """Numbers of the encoded columns that are not left out, whose factor is 0."""
+        return np.flatnonzero(self.scaling.factor)
 
     def _to_numbers(self, table: Table) -> Table:
         """Convert a table to numbers, with its columns in the order of the sample that fixed them.

@@ -29,7 +29,7 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import map_in_order
 
 _MIN_ROWS = 4096  # counted at a time: counts are large, so that adding up those of many small chunks would take long
-_GPU_VALUES = 2**22  # counted at a time on a GPU, which has many more cores
+_GPU_VALUES = 2**23  # read before a GPU counts them: with fewer, starting its work takes longer than the work
 _MAX_REPEATS = 50  # of the score model of a histogram in a file, since memory grows with their square
 _FINGERPRINT = re.compile("[0-9a-f]{64}")  # a SHA-256 in hexadecimal
 
@@ -118,13 +118,13 @@ class Histogram(private.Summary):
         total = None if resume is None else resume.counted
         rows_done = 0 if total is None else total.rows
 
-        def count(block: tuple[Floats, int]) -> ScoreCounts:
-            """Count the p-values of a block: its rows as numbers, and the position of the first in the sample.
+        def count(block: tuple[list[NDArray[Any]], int]) -> ScoreCounts:
+            """Count the p-values of a block: arrays of its rows, and the position of the first in the sample.
 
             Where most rows are copies of others, their positions decide which model of the cross-fitting scores them.
             """
-            rows, first = block
-            return model.count(rows, first, resolved_device)
+            parts, first = block
+            return model.count(parts, first, resolved_device)
 
         least_rows = _MIN_ROWS
         if resolved_device != "cpu":
@@ -236,22 +236,24 @@ class Histogram(private.Summary):
 
 def _row_blocks(
     chunks: Chunks, model: ScoreModel, start: int, done: int, least_rows: int
-) -> Iterator[tuple[Floats, int]]:
-    """Yield blocks of rows as numbers, with the position of the block's first row; chunks are joined to `least_rows`.
+) -> Iterator[tuple[list[NDArray[Any]], int]]:
+    """Yield arrays of at least `least_rows` rows together, not scaled yet, with the position of the first row.
 
     The first `done` rows of `chunks` are skipped; `start` rows of the sample come before `chunks`.
     """
-    pending: list[Floats] = []  # rows of chunks that are not yielded yet
+    pending: list[NDArray[Any]] = []  # rows of chunks that are not yielded yet
     first, end = done, done  # the rows `first` to `end` of `chunks` are pending
     for chunk in chunks.after(done) if done else chunks:  # a full pass refuses a sample without rows
-        rows = model.reader(chunk, chunk.name)
+        rows = model.reader.read(chunk, chunk.name)
+        if not chunks.can_repeat:  # an iterator may use the same memory for its next table
+            rows = rows.copy()
         pending.append(rows)
         end += len(rows)
         if end - first >= least_rows:
-            yield np.concatenate(pending) if len(pending) > 1 else pending[0], start + first
+            yield pending, start + first
             pending, first = [], end
     if pending:
-        yield np.concatenate(pending), start + first
+        yield pending, start + first
 
 
 def _read_counts(arrays: Mapping[str, NDArray[Any]], fields: Fields) -> ScoreCounts:

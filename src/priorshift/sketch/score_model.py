@@ -190,14 +190,18 @@ class ScoreModel(Saveable):
         with one_blas_thread():
             return np.stack(map_in_threads(rank, range(len(self.seeds)), len(rows)))
 
-    def count(self, rows: Floats, start: int = 0, device: str = "cpu") -> ScoreCounts:
-        """Count rows by their p-values; the arguments are those of `p_values`."""
+    def count(self, parts: Sequence[NDArray[Any]], start: int = 0, device: str = "cpu") -> ScoreCounts:
+        """Count rows by their p-values.
+
+        `parts` are consecutive rows as `reader.read` returns them; `start` is the position of the first in its sample.
+        """
         if device == "cpu":
+            rows = np.concatenate([self.reader.scale(part) for part in parts])
             return ScoreCounts.from_p_values(self.p_values(rows, start), self.ranked)
-        codes = place_codes(start, len(rows)) if self.by_place else None
-        models = self.half, self.phase, self.twice, self.constant
+        codes = place_codes(start, sum(map(len, parts))) if self.by_place else None
+        scale, models = (self.reader.shift, self.reader.factor), (self.half, self.phase, self.twice, self.constant)
         return gpu_counts(
-            rows, codes, self.prepare, self.seeds, models, self.positive, single=self._is_single, device=device
+            parts, scale, codes, self.prepare, self.seeds, models, self.positive, single=self._is_single, device=device
         )
 
     @cached_property

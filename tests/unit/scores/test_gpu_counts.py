@@ -19,14 +19,15 @@ def test_counts_are_those_of_the_cpu(columns, distinct):
         P, U, X = np.round(P), np.round(U), np.round(X)
     model = ps.sketch.ScoreModel.fit(P, U, use_km2=False, repeats=3, random_state=0)
     assert model.by_place != distinct or columns == 4
-    rows = model.reader(X, "sample")
-    codes = place_codes(0, len(rows)) if model.by_place else None
+    parts = [model.reader.read(part, "sample") for part in np.split(X, [700])]
+    scale = model.reader.shift, model.reader.factor
+    codes = place_codes(0, len(X)) if model.by_place else None
     arrays = model.half, model.phase, model.twice, model.constant
     single = model._is_single
     counted = module.gpu_counts(
-        rows, codes, model.prepare, model.seeds, arrays, model.positive, single=single, device="cpu"
+        parts, scale, codes, model.prepare, model.seeds, arrays, model.positive, single=single, device="cpu"
     )
-    expected = model.count(rows)
+    expected = model.count(parts)
     assert counted.rows == expected.rows == 2000 and counted.adds_up
     assert single == distinct
     for name in ("counts", "pairs", "levels"):

@@ -675,3 +675,15 @@ def test_few_positives_and_swapped_samples_are_told(sample, histograms):
         ps.estimate_prior(U, P, T, source_prior=0.3)
     with pytest.raises(InputError, match=r"same 923 rows"):
         ScoreModel.fit(sample.unlabeled, sample.unlabeled)
+
+
+def test_an_iterator_may_use_its_memory_again(sample, model):
+    def tables():
+        buffer = np.empty((500, sample.target.shape[1]))
+        for k in range(0, len(sample.target), 500):
+            part = sample.target[k : k + 500]
+            buffer[: len(part)] = part
+            yield buffer[: len(part)]
+
+    made, told = (ps.sketch.Histogram.from_sample(rows, model) for rows in (tables(), sample.target))
+    np.testing.assert_array_equal(made.counted.counts, told.counted.counts)
