@@ -42,7 +42,7 @@ format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The suite, but for slow tests, on the oldest releases that pyproject.toml allows; torch's 2.2 is left out, since it brings
+# The suite, but for slow tests, on the oldest releases that pyproject.toml allows; torch's 2.10 is left out, since it brings
 # gigabytes of CUDA packages.
 oldest: .venv-oldest/suite
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest --numprocesses 2 --dist worksteal -m "not slow"

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-from tqdm import tqdm
 
 import priorshift as ps
 from experiments.store import Store
 from experiments.study import Line, Study, Unit
 from priorshift.errors import InputError, PriorShiftWarning
+from priorshift.progress import show_progress, track_progress
 
 VERSIONS = f"{ps.__version__} numpy {np.__version__} py {platform.python_version()}"
 
@@ -40,13 +40,13 @@ def run(
     with Store(path) as store:
         done = {study.key(line) for line in store.lines}
         todo = [unit for unit in study.units(methods, repetitions) if not unit.wanted <= done]
-        with tqdm(total=len(todo), desc=study.name, unit="unit", leave=False, disable=None) as bar:
+        with show_progress(True), track_progress(study.name, len(todo)) as advance:
             for lines in _results(todo, 1 if study.timed else processes or joblib.cpu_count()):
                 new = [line for line in lines if study.key(line) not in done]
                 store.append({"experiment": study.name, **line, "versions": VERSIONS} for line in new)
                 done.update(map(study.key, new))
                 count += len(new)
-                bar.update()
+                advance()
     return count
 
 

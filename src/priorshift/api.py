@@ -310,7 +310,10 @@ def fit_source(problem: Problem, estimator: Any) -> Any:
     An estimator that is not of this library gets arrays, ``fit(X, y)`` with 1 for positives, instead of a Source.
     """
     if isinstance(estimator, PUEstimator):
-        return estimator.fit_source(estimator.source_of(problem))
+        source = estimator.source_of(problem)
+        for sample in problem.targets.values():  # before the fit, which may take long or lack a package
+            estimator.check_metadata(sample.metadata)
+        return estimator.fit_source(source)
     source = Source.from_samples(problem.positive, problem.unlabeled, scenario="case-control", standardize=False)
     arguments = metadata_arguments(estimator, source.metadata)
     return estimator.fit(source.table.values, source.labeled.astype(int), **arguments)

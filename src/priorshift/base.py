@@ -108,7 +108,7 @@ class PUEstimator(BaseEstimator, ABC):
             source = Source.from_labels(
                 X, y, scenario=self.scenario, standardize=self.standardize, **labels, **metadata
             )
-            self._check_metadata(source.metadata)
+            self.check_metadata(source.metadata)
             self.fit_source(source)
         if self.keep_rows:
             self.reference_ = SourceReference.from_fit(source, records)
@@ -122,7 +122,7 @@ class PUEstimator(BaseEstimator, ABC):
         source = Source.from_samples(
             problem.positive, problem.unlabeled, scenario=self.scenario, standardize=self.standardize
         )
-        self._check_metadata(source.metadata)
+        self.check_metadata(source.metadata)
         if self.uses_unlabeled and self.scenario == "case-control":
             source.warn_of_unstated_sharing()
         return source
@@ -181,7 +181,7 @@ class PUEstimator(BaseEstimator, ABC):
                     f"{prior.value:.3g}; pass that, or use WitnessShift or TCPU."
                 )
 
-    def _check_metadata(self, metadata: RowMetadata) -> None:
+    def check_metadata(self, metadata: RowMetadata) -> None:
         """Refuse an audit or weights that the method does not use."""
         if metadata.audit is not None and not self.takes_audit:
             raise InputError(f"{type(self).__name__} takes no audit; leave it out, or use WitnessShift, the default.")
@@ -203,7 +203,7 @@ class PUEstimator(BaseEstimator, ABC):
         Raise an error if there is no valid fit to rows, or the method does not use the metadata.
         """
         self._check_fit()
-        self._check_metadata(metadata)
+        self.check_metadata(metadata)
         if self._layout is None:
             raise InputError(
                 f"{type(self).__name__} was fitted to counts, not to rows; pass a histogram of the target."

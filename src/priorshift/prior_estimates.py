@@ -97,10 +97,15 @@ class TargetResults(Mapping[str, Result]):
 
     def __getitem__(self, name: Any) -> Result:
         """Return the result of a target; its name may be a number or a date, as in the input."""
-        key = target_name(name)
+        key = self._key(name)
         if key not in self.results:
             raise KeyError(f"no target {name!r}; the targets are {list_names(list(self))}")
         return self.results[key]
+
+    def _key(self, name: Any) -> str:
+        """Return the name of a target as it is stored."""
+        # a name that is stored stays as it is, since a file may be called NA.csv
+        return name if isinstance(name, str) and name in self.results else target_name(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.results)
@@ -254,7 +259,8 @@ class PriorEstimates(TargetResults[PriorEstimate]):
                 raise InputError(
                     f"reference is {reference!r}, but the targets are {list_names(names)}; pass one of them."
                 )
-            pairs = [(target_name(reference), name) for name in names if name != target_name(reference)]
+            first = self._key(reference)
+            pairs = [(first, name) for name in names if name != first]
         else:
             pairs = list(pairwise(names)) if consecutive else list(combinations(names, 2))
         if confidence is None:

@@ -56,7 +56,7 @@ def track_progress(
         done += count
         if (listener := _listener.get()) is not None:
             listener(name, done, total)
-        if _is_shown.get() and sys.stderr.isatty() and time.monotonic() - start > _DELAY:
+        if _is_shown.get() and sys.stderr is not None and sys.stderr.isatty() and time.monotonic() - start > _DELAY:
             sys.stderr.write(f"\r{_line(name, done, total, unit)}")
             sys.stderr.flush()
             is_drawn = True

@@ -527,7 +527,7 @@ def test_experiments_of_a_stranger_are_never_executed(installed, tmp_path):
     (folder / "experiments").mkdir(parents=True)
     (folder / "src" / "priorshift").mkdir(parents=True)
     (folder / "pyproject.toml").write_text("")
-    for name in ("__init__.py", "grids.py", "__main__.py"):
+    for name in ("__init__.py", "grids.py", "__main__.py", "command_line.py"):
         (folder / "experiments" / name).write_text(STRANGERS.format(marker=str(marker)))
     # as `python -c` does, and as an unlucky PYTHONPATH would, with the folder on the path
     elsewhere = f"small_commands._CHECKOUT = __import__('pathlib').Path({str(tmp_path)!r});" if installed else ""

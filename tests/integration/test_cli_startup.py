@@ -125,7 +125,7 @@ def interrupted(code, err):
 @pytest.mark.skipif(sys.platform == "win32", reason="no POSIX signals")
 @pytest.mark.parametrize(
     "module",
-    ["argparse", "priorshift.cli.parser", "textwrap", "priorshift.cli.output", "numpy", "numpy.linalg",
+    ["priorshift.cli.streams", "argparse", "priorshift.cli.parser", "textwrap", "priorshift.cli.output", "numpy", "numpy.linalg",
      "numpy.random.mtrand", "scipy.special", "sklearn.base", "priorshift.cli.estimate", "narwhals"],
 )  # fmt: skip
 def test_an_interrupt_during_imports_ends_with_one_line(module, tables):

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 sys.path.insert(0, str(ROOT))
 
-from experiments.__main__ import DOCUMENTS, RESULTS, main
+from experiments.command_line import DOCUMENTS, RESULTS, main
 from experiments.compare import page
 from experiments.document_tables import table_names
 from experiments.error_tables import published, summary

@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from experiments import image_features, keel, sampling
-from experiments.__main__ import RESULTS, main
 from experiments.accuracy import accuracy, answer
+from experiments.command_line import RESULTS, main
 from experiments.counted_test import counted_p_value
 from experiments.diagnosis_tests import FittedDiagnosis
 from experiments.document_tables import table_names, table_texts
@@ -489,7 +489,8 @@ def test_a_full_disk_ends_with_a_sentence_and_whole_lines(tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 
-    command = [sys.executable, "-m", "experiments", "run", "size", "--methods", "TCPU-true", "--repetitions", "1"]
+    # -B: bytecode that the limit cuts off would be cached, and break later imports
+    command = [sys.executable, "-B", "-m", "experiments", "run", "size", "--methods", "TCPU-true", "--repetitions", "1"]
     command += ["--results", str(tmp_path), "--processes", "1"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, preexec_fn=limit)
     assert ended.returncode == 2

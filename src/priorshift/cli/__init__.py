@@ -17,19 +17,32 @@ def main(arguments: list[str] | None = None) -> int:
     `arguments` are the words of the command line; None takes those of this process, which is then the program.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:  # this process is the program
-        signal.signal(signal.SIGINT, _exit_at_once)
+    if arguments is None:
+        prepare_program()
+    from priorshift.cli.streams import print_error, print_last
+
     if words == ["--version"]:
         from priorshift.version import __version__
 
-        print(f"priorshift {__version__}")
-        return 0
+        return print_last(f"priorshift {__version__}\n")
     from priorshift.cli.parser import parse
 
-    args = parse(words)  # --help and wrong use end here, before numpy is loaded
+    try:
+        args = parse(words)
+    except SystemExit as ended:  # --help and wrong use end here, before numpy is loaded
+        print_error(end="")
+        raise SystemExit(ended.code or print_last()) from None
     from priorshift.cli.output import run_command
 
     return run_command(args, as_program=arguments is None)
+
+
+def prepare_program() -> None:
+    """Prepare this process to be a program: Ctrl-C ends it with one line, and printing never ends in a traceback."""
+    signal.signal(signal.SIGINT, _exit_at_once)
+    from priorshift.cli.streams import prepare_streams
+
+    prepare_streams()
 
 
 def _exit_at_once(number: int, frame: object) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from priorshift.cli import INTERRUPTED
 from priorshift.cli.options import BOLD, GREEN, RED, YELLOW, colored, printable
+from priorshift.cli.streams import can_print, discard, print_error
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import Verdict
 from priorshift.errors import InputError, PriorShiftWarning
@@ -66,22 +67,16 @@ def _report_failure(error: BaseException, *, interrupted: bool) -> int:
     elif isinstance(error, MemoryError):
         message = "the data do not fit into memory; use fewer rows."
     elif isinstance(error, BrokenPipeError):  # the program that read our output has ended
-        _discard_output()
+        discard(sys.stdout)
         return 0
     elif isinstance(error, OSError):
         if error.filename is None:  # the file may be standard output
-            _discard_output()
+            discard(sys.stdout)
         message = f"cannot use {error.filename or 'a file'}: {error.strerror or error}."
     else:
         raise error
-    print(colored("priorshift:", RED, sys.stderr), printable(message), file=sys.stderr)
+    print_error(colored("priorshift:", RED, sys.stderr), printable(message))
     return code
-
-
-def _discard_output() -> None:
-    """Redirect standard output to the null device, so that Python does not try to print the rest at exit."""
-    with suppress(OSError):  # standard output may have been replaced by an object that is not a file
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -120,7 +115,7 @@ def _warnings_as_sentences() -> Iterator[None]:
                 if str(message) in shown:
                     return
                 shown.add(str(message))
-                print(colored("priorshift: warning:", YELLOW, sys.stderr), printable(str(message)), file=sys.stderr)
+                print_error(colored("priorshift: warning:", YELLOW, sys.stderr), printable(str(message)))
             else:
                 original(message, category, *rest, **named)
 
@@ -200,12 +195,13 @@ def write_figure(path: str, axes: Any) -> None:
 
 def print_note(message: str) -> None:
     """Print a sentence on stderr."""
-    print(f"priorshift: {message}", file=sys.stderr)
+    print_error(f"priorshift: {message}")
 
 
-def print_json(result: dict[str, Any]) -> None:
-    """Print a result as one line of JSON."""
-    print(json.dumps(result, ensure_ascii=False, allow_nan=False))
+def print_json(result: dict[str, Any], indent: int | None = None) -> None:
+    """Print a result as JSON, in one line by default; characters that cannot be printed are escaped."""
+    text = json.dumps(result, ensure_ascii=False, allow_nan=False, indent=indent)
+    print(text if can_print(text) else json.dumps(result, allow_nan=False, indent=indent))
 
 
 def print_result(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:

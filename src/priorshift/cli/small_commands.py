@@ -143,13 +143,13 @@ def run_experiment(args: argparse.Namespace) -> int:
             "there (pip install --editable .) and run this again."
         )
     sys.path.insert(0, str(_CHECKOUT))
-    main: Callable[[Sequence[str]], int] = import_module("experiments.__main__").main
+    main: Callable[[Sequence[str]], int] = import_module("experiments.command_line").main
     return main([word for word in args.rest if word != "--"])
 
 
 def run_schema(args: argparse.Namespace) -> None:
     """Run `priorshift schema`: print the JSON Schema of a command's output."""
-    print(json.dumps(schema(args.name), ensure_ascii=False, indent=2))
+    output.print_json(schema(args.name), indent=2)
 
 
 def schema(name: str) -> dict[str, Any]:

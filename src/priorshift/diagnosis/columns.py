@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.diagnosis.residuals import ColumnFeatures, FeatureMeans, Gram, Residual, inverse_noise, smallest_root
@@ -126,8 +127,7 @@ def _test_columns(
     null_squares = (b - null_R * a) ** 2 / np.maximum(variance, np.maximum(_LEAST_VARIANCE * mean_variance, _TINY))
     squares = (whole.b - R * whole.a) ** 2 / np.maximum(noise.residual_square(R), _TINY)
     # the statistic of a column is the weighted sum over its features of squared residuals over their variance
-    weights = np.zeros((len(column_index), len(included)))
-    weights[np.arange(len(column_index)), column_index] = np.where(is_value, 1.0, _SHAPE_WEIGHT)
+    weights = _membership(column_index, np.where(is_value, 1.0, _SHAPE_WEIGHT))
     statistic, null = _normal_scores(squares @ weights, null_squares @ weights)
     clipped, units = np.clip(R, 0.0, _LARGEST_RATIO), np.where(scale > 0, scale, 1.0)
     moves = (whole.b - clipped * whole.a) / units
@@ -210,9 +210,7 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
     terms = (X - weight @ X) * regression(X, h[::step], weight)
     # sum the terms of each user's column; `column_index` is the position in `column_numbers` of each encoded column
     column_numbers, column_index = np.unique(_user_columns(source.table)[used], return_inverse=True)
-    membership = np.zeros((len(used), len(column_numbers)))
-    membership[np.arange(len(used)), column_index] = 1.0
-    variance = weight @ (terms @ membership) ** 2
+    variance = weight @ (terms @ _membership(column_index, np.ones(len(used)))) ** 2
     importance = variance / variance.sum() if variance.sum() > 0 else variance
     difference = (mass_P @ P - mean)[used] / spread[used]
     names, levels = _column_names(source.table, used)
@@ -227,6 +225,16 @@ def drivers(source: Source, witness: Witness) -> tuple[Driver, ...]:
             level = level.removeprefix(" = ") if is_category else level.removeprefix(" (").removesuffix(")")
         leading.append(Driver(name, level or None, float(difference[top]), float(importance[k])))
     return tuple(leading)
+
+
+def _membership(column_index: Index, weights: Floats) -> csr_array:
+    """Return the sparse matrix (features × columns) by which sums over the features of each column are products.
+
+    `column_index` is the column of each feature, and each column has a feature. A dense matrix would take memory in
+    proportion to the square of the number of columns.
+    """
+    features = np.arange(len(column_index))
+    return csr_array((weights, (features, column_index)))
 
 
 def _user_columns(table: Table) -> Index:
@@ -286,6 +294,11 @@ def mean_over_repeats(h: Floats, bins: Bins) -> Floats:
 def regression(X: Floats, y: Floats, mass: Floats) -> Floats:
     """Return the slopes of y on columns of about unit spread, by weighted ridge regression; `mass` sums to 1."""
     X, y = X - mass @ X, y - mass @ y  # centred, so that no intercept is needed
-    A = X.T @ (mass[:, None] * X)
-    A[np.diag_indices_from(A)] += _RIDGE * max(float(np.trace(A)) / len(A), 1e-12)
-    return np.asarray(np.linalg.solve(A, X.T @ (mass * y)))
+    root = np.sqrt(mass)
+    Z, y = root[:, None] * X, root * y
+    rows, columns = Z.shape
+    penalty = _RIDGE * max(float(np.einsum("ij,ij->", Z, Z)) / columns, 1e-12)
+    # the slopes are (ZᵀZ + penalty)⁻¹Zᵀy = Zᵀ(ZZᵀ + penalty)⁻¹y; the smaller matrix is inverted
+    if columns <= rows:
+        return np.asarray(np.linalg.solve(Z.T @ Z + penalty * np.eye(columns), Z.T @ y))
+    return np.asarray(Z.T @ np.linalg.solve(Z @ Z.T + penalty * np.eye(rows), y))

@@ -304,7 +304,8 @@ class ParquetPart(Part):
 
     def _frames(self, groups: Sequence[int]) -> Iterator[Any]:
         """Yield the row groups with the numbers `groups` as arrow tables, without the dropped columns."""
-        columns = [column for column in self._columns_and_groups[0] if column not in self.selection.drop]
+        drop = set(self.selection.drop)
+        columns = [column for column in self._columns_and_groups[0] if column not in drop]
         return iter_frames(self.source, self.name, columns, groups, self.selection.chunk_rows(len(columns)))
 
     def _read(self, frame: Any, name: str) -> Table:

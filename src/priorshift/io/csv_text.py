@@ -178,9 +178,10 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
     if len(first_row) == len(cells) + 1 and first_row[-1].strip():  # not a separator at the end of every row
         cells = ["", *cells]  # R's write.table writes no name above the row names
     check_columns(name, cells, selection.extra)
-    wanted = [k for k, cell in enumerate(cells) if cell not in selection.drop and not is_row_names(k, cell)]
+    drop = set(selection.drop)
+    wanted = [k for k, cell in enumerate(cells) if cell not in drop and not is_row_names(k, cell)]
     text_columns = frozenset(k for k in wanted if cells[k] in (*selection.extra, *selection.optional))
-    dropped = tuple(cell for cell in cells if cell in selection.drop)
+    dropped = tuple(cell for cell in cells if cell in drop)
     categories = frozenset(k for k in wanted if selection.rules.kinds.get(cells[k]) == "category")
     layout = CsvLayout(
         name,

@@ -357,8 +357,9 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
 
 def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
     """Read the features of a Parquet file as a matrix; None if one has a null cell or does not hold plain numbers."""
+    schema = file.schema_arrow  # converted anew at each access, in time proportional to the number of columns
     try:
-        dtypes = [np.dtype(file.schema_arrow.field(column).type.to_pandas_dtype()) for column in features]
+        dtypes = [np.dtype(schema.field(column).type.to_pandas_dtype()) for column in features]
     except NotImplementedError:
         return None
     if not features or any(dtype.kind not in "biuf" for dtype in dtypes):  # booleans, whole numbers, floats

@@ -77,10 +77,10 @@ class ColumnSelection:
         Each list is in the order of the table.
         """
         columns = [column for k, column in enumerate(columns) if not is_row_names(k, column)]
-        dropped = [column for column in columns if column in self.drop]
-        not_features = {*self.extra, *self.optional}
-        extra = [column for column in columns if column in not_features and column not in self.drop]
-        features = [column for column in columns if column not in not_features and column not in self.drop]
+        drop, not_features = set(self.drop), {*self.extra, *self.optional}
+        dropped = [column for column in columns if column in drop]
+        extra = [column for column in columns if column in not_features and column not in drop]
+        features = [column for column in columns if column not in not_features and column not in drop]
         return features, extra, dropped
 
     def chunk_rows(self, width: int) -> int:
@@ -167,9 +167,9 @@ class Table:
             native = nw.to_native(nw.from_native(native, eager_only=True).select(*columns))
         return replace(self, cells=tuple(self.cells[k] for k in order), columns=columns, native=native)
 
-    def without(self, drop: Sequence[str]) -> Table:
+    def without(self, drop: Iterable[str]) -> Table:
         """Return the table without the features named in `drop`, if it has them."""
-        columns = self.columns or ()
+        columns, drop = self.columns or (), set(drop)
         dropped = [column for column in columns if column in drop]
         if not dropped:
             return self

@@ -57,9 +57,13 @@ def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
 
 
 def _file_name(path: str | Path) -> str:
-    """Return the name of a file without its suffix, or both suffixes of gzipped text."""
+    """Return the name of a file without its suffix, or both suffixes of gzipped text.
+
+    Bytes that are not UTF-8 are escaped, since such a name could not be written to a file.
+    """
     path = Path(path)
-    return Path(path.stem).stem if re.search(r"\.(csv|tsv|txt)\.gz$", path.name, re.IGNORECASE) else path.stem
+    name = Path(path.stem).stem if re.search(r"\.(csv|tsv|txt)\.gz$", path.name, re.IGNORECASE) else path.stem
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def rows_by_value(table: Table, by: str) -> dict[str, Index]:
