@@ -86,6 +86,7 @@ def test_dedpul_on_exact_ratios():
     assert dedpul.prior_of_ratios(np.repeat([0.0, 1 / 0.3], [700, 300])) == pytest.approx(0.3, abs=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # by SLSQP of old scipy
 def test_alphamax_likelihood_is_that_of_a_general_solver():
     rng = np.random.default_rng(0)
     p, w = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))
