@@ -162,6 +162,17 @@ def cell_type_error(where: str, dtype: Any) -> InputTypeError:
 
 def cells_of_series(series: Any, where: str) -> Cells:
     """Return a column of a narwhals frame as floats (durations in days), dates or text; `where` is for messages."""
+    try:
+        return _cells_of_series(series, where)
+    except InputError:
+        raise
+    except (ValueError, OverflowError, KeyError) as error:  # dates out of range, unknown time zones, text not in UTF-8
+        reason = str(error).partition("\n")[0].strip(" .'\"")
+        raise InputError(f"{where} holds a value that cannot be read ({reason}); correct or drop the column.") from None
+
+
+def _cells_of_series(series: Any, where: str) -> Cells:
+    """Convert a column; values that its library cannot convert raise that library's error."""
     dtype = series.dtype
     if dtype in (nw.List, nw.Array, nw.Struct, nw.Binary):
         raise cell_type_error(where, dtype)

@@ -24,7 +24,7 @@ from priorshift.errors import InputError
 from priorshift.io import csv_text
 from priorshift.io.csv_text import CsvLayout, Source, explain_errors
 from priorshift.io.files import PARQUET, WORKBOOKS, Piped, check_text, kind, text_or_parquet
-from priorshift.io.readers import frame_of, from_columns, iter_frames, read_table, row_groups
+from priorshift.io.readers import damaged_parquet, frame_of, from_columns, iter_frames, read_table, row_groups
 from priorshift.io.tables import ColumnSelection, Table, check_columns, join_tables
 
 Drawn = tuple[Table | None, int]  # a sample of rows, and the number of rows that it is drawn from
@@ -300,6 +300,8 @@ class ParquetPart(Part):
             if end > begin:
                 drawn.append(frame.take(positions[begin:end] - rows_before))
             rows_before += len(frame)
+        if not drawn:  # there are fewer rows than the file says
+            raise damaged_parquet(self.name)
         return self._read(pyarrow.concat_tables(drawn), self.name), self.rows
 
     def _frames(self, groups: Sequence[int]) -> Iterator[Any]:

@@ -328,8 +328,13 @@ def _open_parquet(path: Path, name: str, buffer: int = 0, encoded: Sequence[str]
         options: dict[str, Any] = {"buffer_size": buffer, "pre_buffer": not buffer, "read_dictionary": list(encoded)}
         with parquet.ParquetFile(path, **options) as file:
             yield file
-    except (ArrowException, OSError):
-        raise InputError(f"{name} is a damaged Parquet file; write it again.") from None
+    except (ArrowException, OSError, UnicodeDecodeError):
+        raise damaged_parquet(name) from None
+
+
+def damaged_parquet(name: str) -> InputError:
+    """Return the error for a Parquet file that contradicts itself."""
+    return InputError(f"{name} is a damaged Parquet file; write it again.")
 
 
 def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
@@ -357,14 +362,14 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
 
 def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
     """Read the features of a Parquet file as a matrix; None if one has a null cell or does not hold plain numbers."""
+    from pyarrow import types
+
     schema = file.schema_arrow  # converted anew at each access, in time proportional to the number of columns
-    try:
-        dtypes = [np.dtype(schema.field(column).type.to_pandas_dtype()) for column in features]
-    except NotImplementedError:
+    arrow_types = [schema.field(column).type for column in features]
+    are_numbers = (types.is_boolean, types.is_integer, types.is_floating)
+    if not features or not all(any(check(dtype) for check in are_numbers) for dtype in arrow_types):
         return None
-    if not features or any(dtype.kind not in "biuf" for dtype in dtypes):  # booleans, whole numbers, floats
-        return None
-    common = np.result_type(*dtypes)
+    common = np.result_type(*(np.dtype(dtype.to_pandas_dtype()) for dtype in arrow_types))
     values = np.empty((file.metadata.num_rows, len(features)), common if common.kind == "f" else np.float64)
     rows_before = 0
     for block in file.iter_batches(_ROWS, columns=list(features)):
@@ -428,8 +433,10 @@ def text_sizes(path: Path, name: str, columns: Sequence[str]) -> Iterator[int]:
                     yield cells.nbytes
                     continue
                 lengths = compute.binary_length(cells.dictionary).fill_null(0).to_numpy().astype(np.float64)
-                uses = np.bincount(cells.indices.drop_null().to_numpy(), minlength=len(lengths))
-                yield int(lengths @ uses)
+                used = cells.indices.drop_null().to_numpy()
+                if len(used) and not 0 <= used.min() <= used.max() < len(lengths):
+                    raise damaged_parquet(name)
+                yield int(lengths @ np.bincount(used, minlength=len(lengths)))
 
 
 def iter_frames(path: Path, name: str, columns: list[str], groups: Sequence[int], rows: int) -> Iterator[Any]:
