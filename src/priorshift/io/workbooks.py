@@ -102,27 +102,24 @@ def _open_sheet(path: Path, name: str, sheet_name: str | None) -> Iterator[tuple
     Any error of the file, also while its rows are read, is an InputError.
     """
     openpyxl = _openpyxl(name)
-    book = None
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        sheets = {sheet.title: sheet for sheet in book.worksheets}
-        if sheet_name is None:
-            filled = [title for title, sheet in sheets.items() if _has_cells(sheet)] or list(sheets)
-            if len(filled) != 1:
-                names = ", ".join(map(repr, filled)) or "none with cells"
-                raise InputError(f"{name} has the sheets {names}; name one (sheet=…, --sheet NAME or ROLE=NAME).")
-            sheet_name = filled[0]
-        if sheet_name not in sheets:
-            names = ", ".join(map(repr, sheets))
-            raise InputError(f"{name} has no sheet {sheet_name!r}; its sheets are {names}.")
-        yield sheets[sheet_name], sheet_name
+        with path.open("rb") as file:  # opened here, since openpyxl 3.1.2 does not close it
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            sheets = {sheet.title: sheet for sheet in book.worksheets}
+            if sheet_name is None:
+                filled = [title for title, sheet in sheets.items() if _has_cells(sheet)] or list(sheets)
+                if len(filled) != 1:
+                    names = ", ".join(map(repr, filled)) or "none with cells"
+                    raise InputError(f"{name} has the sheets {names}; name one (sheet=…, --sheet NAME or ROLE=NAME).")
+                sheet_name = filled[0]
+            if sheet_name not in sheets:
+                names = ", ".join(map(repr, sheets))
+                raise InputError(f"{name} has no sheet {sheet_name!r}; its sheets are {names}.")
+            yield sheets[sheet_name], sheet_name
     except InputError:
         raise
     except _DAMAGE:
         raise _damaged(name) from None
-    finally:
-        if book is not None:
-            book.close()
 
 
 def _openpyxl(name: str) -> Any:
