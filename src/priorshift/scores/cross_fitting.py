@@ -16,7 +16,7 @@ machine the row is scored by a model that was fitted without it, and no record o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,14 +131,24 @@ def gpu_scores(rows: NDArray[Any], fold: Folds, models: Sequence[Ridge], device:
         np.stack([model.twice for model in models]),
         np.array([model.constant for model in models]),
     )
-    half, phase, twice, constant = (torch.as_tensor(array, device=device) for array in parameters)
-    scores = np.empty(len(rows))
-    for k in range(0, len(rows), _GPU_BLOCK):
-        block = slice(k, k + _GPU_BLOCK)
-        model = torch.as_tensor(fold[block], dtype=torch.int64, device=device)  # number of each row's model
-        t = torch.tan(torch.as_tensor(rows[block], dtype=torch.float64, device=device) @ half - phase[model])
-        scores[block] = ((twice[model] / (1 + t * t)).sum(dim=1) + constant[model]).cpu().numpy()
-    return scores
+    tensors = [torch.as_tensor(array, dtype=torch.float64, device=device) for array in (rows, *parameters)]
+    scores = torch.empty(len(rows), dtype=torch.float64, device=device)
+    for members, part in scores_on_device(torch, torch.as_tensor(fold, device=device), *tensors):
+        scores[members] = part
+    return np.asarray(scores.cpu().numpy())
+
+
+def scores_on_device(
+    torch: Any, fold: Any, rows: Any, half: Any, phase: Any, twice: Any, constant: Any
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the numbers of some rows and their scores by the model of their fold, until all rows are scored.
+
+    All are tensors of one device; `phase`, `twice` and `constant` have a first axis of models, which `fold` refers to.
+    """
+    for k in range(len(phase)):
+        for members in torch.nonzero(fold == k)[:, 0].split(_GPU_BLOCK):
+            t = torch.addmm(-phase[k], rows[members], half).tan_().square_().add_(1)
+            yield members, torch.div(twice[k], t, out=t).sum(dim=1) + constant[k]
 
 
 FIT_ROWS = 20_000  # rows of P, and of U, to which the model is fitted

@@ -19,11 +19,9 @@ from priorshift.embedding.gpu_sums import import_cuda
 from priorshift.io.row_hashes import INCREMENT, LAST_SHIFT, STEPS, Codes, mix_bits
 from priorshift.scores import mixture
 from priorshift.scores.counts import ScoreCounts
-from priorshift.scores.cross_fitting import STEPS_PER_UNIT
+from priorshift.scores.cross_fitting import STEPS_PER_UNIT, scores_on_device
 from priorshift.scores.posterior import posterior_counts
 from priorshift.scores.scored_source import Preparation
-
-_BLOCK = 2**18  # rows whose features are in memory together
 
 
 def gpu_counts(
@@ -64,14 +62,11 @@ def gpu_counts(
     ranks = torch.empty(repeats, len(x), dtype=torch.int32, device=device)
     for k in range(repeats):
         fold = _remainder(_mix(code ^ _signed(mix_bits(np.array([seeds[k]], dtype=np.uint64))[0])), phase.shape[1])
-        for j in range(phase.shape[1]):
-            for members in torch.nonzero(fold == j)[:, 0].split(_BLOCK):
-                t = torch.addmm(-phase[k, j], prepared[members], half[k]).tan_().square_().add_(1)
-                scores = torch.div(twice[k, j], t, out=t).sum(dim=1) + constant[k, j]
-                if not single:  # as `scores_by_fold` does
-                    scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT
-                below = torch.searchsorted(ranked[k], scores, out_int32=True)
-                ranks[k, members] = below + torch.searchsorted(ranked[k], scores, right=True, out_int32=True)
+        for members, scores in scores_on_device(torch, fold, prepared, half[k], phase[k], twice[k], constant[k]):
+            if not single:  # as `scores_by_fold` does
+                scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT
+            below = torch.searchsorted(ranked[k], scores, out_int32=True)
+            ranks[k, members] = below + torch.searchsorted(ranked[k], scores, right=True, out_int32=True)
     p_values = (np.arange(2 * positives + 1) / 2 + 0.5) / (positives + 1)  # of each rank
     bin_of_rank = mixture.bins(p_values)
     bins = torch.as_tensor(bin_of_rank, dtype=torch.int32, device=device)[ranks.long()]
