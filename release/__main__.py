@@ -55,7 +55,7 @@ def _installed(environment: Environment, wheel: Path) -> None:
     if HOME in where.parents:
         raise SystemExit(f"priorshift was imported from {where}, which is the repository and not the wheel")
     said = environment.run("priorshift", "demo")
-    _expect("report: none, since" in said and 'pip install "priorshift[report]"' in said, "demo without extras", said)
+    _expect("report: none (" in said and 'pip install "priorshift[report]"' in said, "demo without extras", said)
     print(f"wheel: {_answer(said)}")
 
     environment.install(f"{wheel}[report]")
@@ -68,9 +68,13 @@ def _installed(environment: Environment, wheel: Path) -> None:
     environment.install(f"{wheel}[app]")
     with environment.started("priorshift", "app", "--no-browser") as app:
         address = (app.stdout.readline() if app.stdout else "").rpartition(" ")[2].strip()
-        page = _read(address)
+        # an address works once: it is exchanged for a cookie, and leads to the folder of the page
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(address, timeout=30) as answered:
+            folder, page = answered.geturl(), answered.read().decode()
         assets = _ASSETS.findall(page)
-        _expect(len(assets) >= 2 and all(_read(address + name) for name in assets), "the app's page", page)
+        loaded = [browser.open(folder + name, timeout=30).read() for name in assets]
+        _expect(len(assets) >= 2 and all(loaded), "the app's page", page)
     print(f"wheel[app]: a page with {', '.join(assets)}")
 
 
@@ -84,11 +88,6 @@ def _answer(said: str) -> str:
     answers = [line for line in said.splitlines() if line.startswith("target prior")]
     _expect(len(answers) == 1, "demo", said)
     return answers[0]
-
-
-def _read(address: str) -> str:
-    with urllib.request.urlopen(address, timeout=30) as answered:
-        return str(answered.read().decode())
 
 
 def _expect(holds: bool, what: str, said: str) -> None:

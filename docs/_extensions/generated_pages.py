@@ -22,7 +22,7 @@ RESULTS = ROOT / "experiments" / "results"
 BENCHMARKS = ROOT / "benchmarks" / "results"
 _ERRORS = ("synthetic", "uci", "images", "size", "violation", "prior", "tau")
 _TIMES = ("times", "times-by-size")
-_NO_BENCHMARK = ("peers",)  # has a table of its own
+_NO_BENCHMARK = ("peers", "class_peers")  # have tables of their own
 # what a field is called in a table
 _WORDS = {
     "rows_each": "rows of each sample",
@@ -36,6 +36,10 @@ _WORDS = {
     "peak_megabytes": "peak MB",
     "source_prior": "π",
     "over_all_pairs": "seconds over those of all pairs",
+    "binary_peak_mb": "binary peak MB",
+    "binary_input_mb": "binary input MB",
+    "classes_peak_mb": "classes peak MB",
+    "classes_input_mb": "classes input MB",
     "here_s": "here, s",
     "there_s": "two workers, s",
 }
@@ -48,6 +52,7 @@ def write_tables(folder: Path) -> list[Path]:
         if path.stem not in _NO_BENCHMARK:
             made[f"benchmark-{path.stem}"] = benchmark(path)
     made["benchmark-peers"] = peers()
+    made["benchmark-class_peers"] = class_peers()
     return [_write(folder / f"{name}.md", text) for name, text in made.items()]
 
 
@@ -128,6 +133,13 @@ def peers() -> str:
     from benchmarks.peers.tables import tables
 
     return tables([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]).strip()
+
+
+def class_peers() -> str:
+    """Quantifiers with labels of every class beside those of others."""
+    from benchmarks.class_peers import read_lines, table
+
+    return table(read_lines(BENCHMARKS / "class_peers.csv"))
 
 
 def _table(lines: list[dict[str, Any]]) -> str:

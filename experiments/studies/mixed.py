@@ -44,7 +44,7 @@ def ask(P: Any, U: Any, targets: list[Any], source_prior: float, seed: int, enco
     import pandas as pd
 
     tables = [read_table(frame, name) for frame, name in ((P, "P"), (U, "U"), (pd.concat(targets), "T"))]
-    positive, unlabeled, [together] = encode_tables(*tables[:2], tables[2:], [], encoder)
+    [positive], unlabeled, [together] = encode_tables(tables[:1], tables[1], tables[2:], [], encoder)
     y = np.repeat([1, 0], [len(positive), len(unlabeled)])
     witness = ps.WitnessShift(random_state=seed).fit(join_tables([positive, unlabeled], "X"), y)
     ends = np.cumsum([len(target) for target in targets])

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from priorshift import storage as storage
     from priorshift.api import estimate_prior as estimate_prior
     from priorshift.api import estimate_priors as estimate_priors
+    from priorshift.class_priors import ClassPriors as ClassPriors
+    from priorshift.class_priors_by_target import ClassPriorsByTarget as ClassPriorsByTarget
+    from priorshift.diagnosis.classes import ClassDiagnosis as ClassDiagnosis
     from priorshift.diagnosis.diagnose import diagnose as diagnose
     from priorshift.diagnosis.diagnose import diagnose_targets as diagnose_targets
     from priorshift.diagnosis.diagnosis import Diagnoses as Diagnoses
@@ -31,9 +34,13 @@ if TYPE_CHECKING:
     from priorshift.methods.drpu import DRPU as DRPU
     from priorshift.methods.kernel_ratio import KernelRatio as KernelRatio
     from priorshift.methods.km_ls import KM2LS as KM2LS
+    from priorshift.methods.multiclass import MulticlassShift as MulticlassShift
     from priorshift.methods.nnpu import NNPUClassifier as NNPUClassifier
     from priorshift.methods.tcpu import TCPU as TCPU
     from priorshift.methods.witness_shift import WitnessShift as WitnessShift
+    from priorshift.monitoring.monitor import Monitor as Monitor
+    from priorshift.monitoring.points import Alarm as Alarm
+    from priorshift.monitoring.points import MonitorPoint as MonitorPoint
     from priorshift.prior_estimates import PriorEstimates as PriorEstimates
     from priorshift.results import Interval as Interval
     from priorshift.results import NegativeRatio as NegativeRatio
@@ -49,6 +56,9 @@ _MODULES = (
 )  # fmt: skip
 _NAMES = {  # public names by the module that defines them
     "api": ("estimate_prior", "estimate_priors"),
+    "class_priors": ("ClassPriors",),
+    "class_priors_by_target": ("ClassPriorsByTarget",),
+    "diagnosis.classes": ("ClassDiagnosis",),
     "diagnosis.diagnose": ("diagnose", "diagnose_targets"),
     "diagnosis.diagnosis": ("Diagnosis", "Diagnoses"),
     "inference.intervals": ("required_sample_size",),
@@ -56,9 +66,12 @@ _NAMES = {  # public names by the module that defines them
     "methods.drpu": ("DRPU",),
     "methods.kernel_ratio": ("KernelRatio",),
     "methods.km_ls": ("KM2LS",),
+    "methods.multiclass": ("MulticlassShift",),
     "methods.nnpu": ("NNPUClassifier",),
     "methods.tcpu": ("TCPU",),
     "methods.witness_shift": ("WitnessShift",),
+    "monitoring.monitor": ("Monitor",),
+    "monitoring.points": ("Alarm", "MonitorPoint"),
     "prior_estimates": ("PriorEstimates",),
     "results": ("Interval", "NegativeRatio", "PriorEstimate"),
     "shifted_classifier": ("ShiftedClassifier",),

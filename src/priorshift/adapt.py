@@ -11,6 +11,7 @@ would raise the threshold when positives become more common.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from priorshift.io.parameters import check_number, check_prior, is_number
 from priorshift.result_tables import to_plain
 from priorshift.results import Interval
 
+_SUM, _SUM_OF_ROW = 1e-6, 1e-3  # errors of sums that rounding may leave: of shares, and of posteriors in a row
 __all__ = ["TargetMetrics", "shifted_posterior", "shifted_threshold", "target_metrics"]
 
 
@@ -54,15 +56,19 @@ def shifted_threshold(source_prior: float, target_prior: float) -> float:
     return pi * (1 - target) / (pi * (1 - target) + target * (1 - pi))
 
 
-def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) -> NDArray[np.float64]:
-    """Compute the posterior of the target population, P′(Y=1|x).
+def shifted_posterior(
+    p: ArrayLike, source_prior: float | ArrayLike, target_prior: float | ArrayLike
+) -> NDArray[np.float64]:
+    """Compute the posterior of the target population, P′(Y=1|x), or for several classes P′(Y=k|x).
 
     Parameters
     ----------
     p : array-like
-        The source posterior, P(Y=1|x).
-    source_prior, target_prior : float
-        π and π′, as in `shifted_threshold`.
+        The source posterior, P(Y=1|x). For several classes P(Y=k|x), with a column for each class; each row adds up
+        to 1, as ``predict_proba`` returns them.
+    source_prior, target_prior : float or array-like of shape (classes,)
+        π and π′, as in `shifted_threshold`. For several classes the shares of all of them, in the order of the columns
+        of `p`; they add up to 1.
 
     Returns
     -------
@@ -79,16 +85,43 @@ def shifted_posterior(p: ArrayLike, source_prior: float, target_prior: float) ->
     >>> from priorshift.adapt import shifted_posterior
     >>> shifted_posterior([0.0, 0.2, 0.5, 1.0], source_prior=0.2, target_prior=0.5).round(3)
     array([0. , 0.5, 0.8, 1. ])
+
+    Three classes, of which the second becomes more common:
+
+    >>> shifted_posterior([[0.6, 0.2, 0.2]], [0.5, 0.2, 0.3], [0.25, 0.6, 0.15]).round(3)
+    array([[0.3, 0.6, 0.1]])
     """
     posterior = _read_floats("p", p)
     if not ((posterior >= 0) & (posterior <= 1)).all():
         raise InputError("p holds numbers outside [0, 1] or NaN; pass posterior probabilities P(Y=1|x) of the source.")
+    if np.ndim(source_prior) or np.ndim(target_prior):
+        return _shifted_posteriors(posterior, source_prior, target_prior)
     pi, target = check_prior(source_prior), check_target_prior(target_prior)
     # Bayes' rule: P′(Y=y|x) is proportional to P(Y=y|x)·P′(y)/P(y)
     positive, negative = posterior * (target / pi), (1 - posterior) * ((1 - target) / (1 - pi))
     total = positive + negative
     # with a prior of 0 or 1 a point that only the other class can have is impossible: it gets the prior
     return np.where(total > 0, positive / np.where(total > 0, total, 1.0), target)
+
+
+def _shifted_posteriors(posterior: Floats, source_prior: Any, target_prior: Any) -> NDArray[np.float64]:
+    """Compute the posteriors of several classes in the target population; a column of `posterior` is a class."""
+    shares = {"source_prior": source_prior, "target_prior": target_prior}
+    for name, values in shares.items():
+        shares[name] = read = _read_floats(name, values)
+        if posterior.ndim == 0 or read.shape != posterior.shape[-1:]:
+            raise InputError(f"{name} has shape {read.shape}, but p has shape {posterior.shape}; pass a share for each "
+                             "column of p.")  # fmt: skip
+        if not ((read >= 0) & (read <= 1)).all() or abs(read.sum() - 1) > _SUM:
+            raise InputError(f"{name} adds up to {read.sum():.4g}; pass shares from 0 to 1 that add up to 1.")
+    if (shares["source_prior"] == 0).any():
+        raise InputError("source_prior has a share of 0; leave out classes that the source does not have.")
+    if posterior.size and np.abs(posterior.sum(axis=-1) - 1).max() > _SUM_OF_ROW:
+        raise InputError("rows of p do not add up to 1; pass a column for each class, as predict_proba returns them.")
+    weighted = posterior * (shares["target_prior"] / shares["source_prior"])
+    total = weighted.sum(axis=-1, keepdims=True)
+    # a row that only classes with a share of 0 can have is impossible: it gets the priors
+    return np.where(total > 0, weighted / np.where(total > 0, total, 1.0), shares["target_prior"])
 
 
 @dataclass(frozen=True)
@@ -339,10 +372,10 @@ def decide(
         is_positive[order[:count]] = True
         # without any row, the largest posterior is below the wanted precision
         threshold = float(posterior[order[count - 1]]) if count else float(precision or 1.0)
-    return _expect(is_positive, threshold, (posterior, *range_of_posterior), confidence)
+    return expect(is_positive, threshold, (posterior, *range_of_posterior), confidence)
 
 
-def _expect(
+def expect(
     is_positive: NDArray[np.bool_], threshold: float, posteriors: tuple[Floats, Floats, Floats], confidence: float
 ) -> Decisions:
     """Compute what to expect of decisions; `posteriors` are those at the target prior and at the ends of its interval.
@@ -379,10 +412,10 @@ def check_rule(**rule: float | None) -> None:
     for name, value in given.items():
         largest, expected = 1.0, "a number above 0, at most 1, such as 0.8"
         if name.endswith("top"):
-            largest, expected = np.inf, "a whole number of rows, such as 500"
+            largest, expected = sys.float_info.max, "a whole number of rows, such as 500"
         elif name.endswith("ratio"):
-            largest, expected = np.inf, "a positive number, such as 20"
-        is_possible = is_number(value) and np.isfinite(value) and 0 < value <= largest
+            largest, expected = sys.float_info.max, "a positive number, such as 20"
+        is_possible = is_number(value) and 0 < value <= largest
         if not is_possible or (name.endswith("top") and not float(value).is_integer()):
             raise InputError(f"{name} is {value!r}, but it must be {expected}.")
 

@@ -8,15 +8,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.special import ndtr
 from sklearn.base import clone
 
 from priorshift.arrays import Floats
 from priorshift.base import PUEstimator, TargetPriorEstimator
+from priorshift.class_priors import ClassPriors
+from priorshift.class_priors_by_target import ClassPriorsByTarget
+from priorshift.class_source import REST, name_classes
+from priorshift.distributed.class_streams import (
+    estimate_classes_from_summaries,
+    estimate_classes_of_sketched_targets,
+)
 from priorshift.distributed.exact import gather
 from priorshift.distributed.summaries import check_weights, estimate_streams, refuse_fixed_settings, sketch_like_first
 from priorshift.errors import ApproximationWarning, InputError
+from priorshift.inference.class_knowledge import read_dirichlet, read_label_errors
 from priorshift.inference.joint import JointRatios, Members, RatioInfluence, largest_normal, pooled
+from priorshift.inference.joint_mixtures import JointMixtures
+from priorshift.inference.prior_knowledge import read_label_error
 from priorshift.io.parameters import check_estimator
 from priorshift.io.readers import is_distributed
 from priorshift.io.row_metadata import Columns, metadata_arguments
@@ -24,6 +35,7 @@ from priorshift.io.sample_size import check_sizes, effective_size
 from priorshift.io.targets import rows_by_value, target_name
 from priorshift.loading import InputOptions, load_problem
 from priorshift.methods import registry
+from priorshift.methods.multiclass import MulticlassShift
 from priorshift.methods.tcpu import TCPU
 from priorshift.methods.witness_shift import WitnessShift
 from priorshift.prior_estimates import PriorEstimates
@@ -41,6 +53,7 @@ def estimate_prior(
     *,
     method: Any = "auto",
     source_prior: Any = None,
+    label_error: Any = None,
     scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -55,8 +68,9 @@ def estimate_prior(
     columns: Mapping[str, str] | None = None,
     sheet: str | Mapping[str, str] | None = None,
     stream: bool | None = None,
-) -> PriorEstimate:
-    """Estimate the share of positives in the target population.
+    rest: bool = True,
+) -> Any:
+    """Estimate the share of positives, or of each of several classes, in the target population.
 
     Parameters
     ----------
@@ -64,15 +78,22 @@ def estimate_prior(
         Confirmed positives and an unlabelled sample of the source population, and an unlabelled sample of the target
         population. Columns are matched by name if they have names. A path is that of a CSV, Excel or Parquet file, a
         sketch or a histogram (:mod:`priorshift.sketch`). A list of files, a folder of Parquet files, an iterator of
-        tables and a Dask collection are streamed.
+        tables and a Dask collection are streamed. If several classes are labelled, `positive` is a mapping of their
+        names to samples; see :class:`MulticlassShift`.
     method : {"auto", "witness", "tcpu", "km2-ls", "drpu"} or estimator
         Method of estimation. Default "auto": :class:`WitnessShift`, which had the smallest error in the library's
         studies. An estimator such as ``TCPU(0.2, kernel="laplace")`` has its own settings; then leave out
-        `source_prior`, `scenario`, `confidence`, `random_state` and `standardize`.
+        `source_prior`, `label_error`, `scenario`, `confidence`, `random_state` and `standardize`.
     source_prior : float, (low, high), distribution, estimator or None
         Share of positives in the source population: a number, a range such as (0.1, 0.2), or a distribution such as
         ``scipy.stats.beta(37.5, 213.5)``. Default None: estimated, by :class:`MixturePrior` for "auto" and "witness"
-        and by :class:`KM2` for "tcpu".
+        and by :class:`KM2` for "tcpu". For several classes, a mapping of their names to these, the counts of a survey
+        or a Dirichlet distribution; see :class:`MulticlassShift`.
+    label_error : float, (low, high), distribution, mapping or None
+        Share of the labelled rows that are not positive: a number such as 0.05, a range such as (0.02, 0.1), or a
+        distribution such as ``scipy.stats.beta(3.5, 47.5)`` if 3 of 50 labelled rows that were checked at random are
+        wrong. For several classes, the share of the rows of a class that are of the rest: one for all, or a mapping of
+        classes, also to a mapping of the true classes. For "auto", "witness" and "tcpu". Default None: no errors.
     scenario : {"case-control", "censoring"} or None
         "case-control" (default): the unlabelled rows are a sample of the whole population. "censoring": they are what
         is left of it after some positives were labelled.
@@ -90,11 +111,12 @@ def estimate_prior(
     audit : None, name of a column or mapping
         True classes of some unlabelled rows, of some rows of the target, or of both, drawn at random: the name of a
         column of one or both tables, with 1, 0 and empty cells; or the columns themselves, ``{"unlabeled": values,
-        "target": values}``. For :class:`WitnessShift`.
+        "target": values}``. With named classes, the cells hold a class or "rest". For :class:`WitnessShift` and
+        :class:`MulticlassShift`.
     weights : None, name of a column or mapping
         Sample weights: the name of a column of one or more tables (rows of the others have equal weights), or the
-        columns themselves, ``{"positive": values, "unlabeled": values, "target": values}``. For :class:`WitnessShift`
-        and :class:`TCPU`.
+        columns themselves, ``{"positive": values, "unlabeled": values, "target": values}``, with ``{"positive": {class
+        name: values}}`` for classes. For :class:`WitnessShift`, :class:`TCPU` and :class:`MulticlassShift`.
     groups : None, name of a column or mapping
         Groups of rows that are not independent, such as patients: the name of a column of all three tables, which may
         also be that of `shared`, or the columns themselves. Groups of the same name are one group in all tables.
@@ -110,16 +132,21 @@ def estimate_prior(
         for dates such as 03/04/2020.
     sheet : str, mapping or None
         Sheet of Excel workbooks with several sheets: one name for all, or a mapping such as ``{"positive": "cases",
-        "unlabeled": "survey", "target": "survey 2024"}``.
+        "unlabeled": "survey", "target": "survey 2024"}``. The name of a class stands for its table.
     stream : bool or None
         Whether samples are read in chunks, in constant memory: "auto" and "witness" then fit their scores to some of
-        the rows and count all of them, "tcpu" uses random features. Copies of rows are not detected, and `shared`,
-        `audit`, `groups`, `missing`, `columns` and an `encoder` are not supported. Default: only for files above 1 GB.
+        the rows and count all of them (for several classes, average functions of the scores over all of them), "tcpu"
+        uses random features. Copies of rows are not detected, and `shared`, `audit`, `groups`, `missing`, `columns` and
+        an `encoder` are not supported. Default: only for files above 1 GB.
+    rest : bool
+        Whether there may be rows of other classes than the labelled ones. Default True. False is for several classes,
+        and then `unlabeled` is None.
 
     Returns
     -------
-    PriorEstimate
-        Estimate with its interval; it prints as one line.
+    PriorEstimate or ClassPriors
+        Estimate with its interval, which prints as one line. If `positive` is a mapping of classes, a mapping of their
+        names, and of "rest", to estimates, which prints as a table.
 
     Examples
     --------
@@ -127,16 +154,28 @@ def estimate_prior(
     >>> s = ps.simulate.gaussian(0.2, 0.6, n_source=500, n_target=500, shared=False, random_state=1)
     >>> print(ps.estimate_prior(s.positive, s.unlabeled, s.target, source_prior=0.2, random_state=0))
     target prior 0.631, 95% interval 0.569 to 0.693 (Witness, source prior 0.2)
+
+    Several labelled classes:
+
+    >>> s = ps.simulate.gaussian_classes({"flu": 0.2, "covid": 0.3}, {"flu": 0.5, "covid": 0.1}, random_state=0)
+    >>> known = {"flu": 0.2, "covid": (0.25, 0.35)}
+    >>> print(ps.estimate_prior(s.classes, s.unlabeled, s.target, source_prior=known, random_state=0))
+    class  rows  estimate    95% interval     all at once  source prior
+    flu     200     0.501  0.450 to 0.552  0.440 to 0.562           0.2
+    covid   200     0.146  0.057 to 0.227  0.045 to 0.236           0.3
+    rest            0.353  0.271 to 0.453  0.263 to 0.466           0.5
     """
     options = InputOptions.from_arguments(
         shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
         columns=columns, sheet=sheet, stream=stream,
     )  # fmt: skip
-    settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
-                "random_state": random_state, "standardize": standardize}  # fmt: skip
-    estimator = make_estimator(method, settings)
-    problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
+    settings = {"source_prior": source_prior, "label_error": label_error, "scenario": scenario,
+                "confidence": confidence, "random_state": random_state, "standardize": standardize}  # fmt: skip
+    estimator, rest = choose_estimator(method, settings, positive, rest)
+    problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, rest=rest, options=options)
     is_auto = isinstance(method, str) and method == "auto"
+    if problem.class_names:
+        return estimate_classes(problem, estimator, is_auto=is_auto)
     return estimate_target(problem, estimator, is_auto=is_auto)
 
 
@@ -149,6 +188,7 @@ def estimate_priors(
     stratify: str | None = None,
     method: Any = "auto",
     source_prior: Any = None,
+    label_error: Any = None,
     scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -162,25 +202,28 @@ def estimate_priors(
     missing: Sequence[Any] = (),
     columns: Mapping[str, str] | None = None,
     sheet: str | Mapping[str, str] | None = None,
-) -> PriorEstimates:
-    """Estimate the share of positives in several target populations, with one fit to the source.
+    rest: bool = True,
+) -> Any:
+    """Estimate the share of positives, or of each of several classes, in several targets, with one fit to the source.
 
     Parameters
     ----------
     positive, unlabeled : array-like, data frame, or path of a CSV, Excel or Parquet file
-        As in :func:`estimate_prior`.
+        As in :func:`estimate_prior`; `positive` may be a mapping of classes to samples.
     targets : mapping, sequence or table
         Unlabelled samples of the target populations, independent of each other: a mapping of names to tables; a
         sequence of tables or files, named by their files or else by numbers from 0 on; or one table, with `by` or
-        `stratify`.
+        `stratify`. With several classes, samples may be sketches.
     by : str or None
         Column of the one table of targets, of text, numbers or dates: the rows of each value are a target. It is not a
         feature, and may be in the source tables too.
     stratify : str or None
         Column of all three tables, with one target: each stratum is estimated from the positives and unlabelled rows of
-        that stratum, and the whole target from all of them (``pooled``).
+        that stratum, and the whole target from all of them (``pooled``). Not for a mapping of classes.
     source_prior : float, (low, high), distribution, estimator, mapping or None
         As in :func:`estimate_prior`; with `stratify`, also a mapping of strata to these.
+    label_error : float, (low, high), distribution, mapping or None
+        As in :func:`estimate_prior`; with `stratify`, a number.
     confidence : float or None
         Confidence level of each interval, of the simultaneous band and of each difference. Default 0.95.
     audit, weights, groups : None, name of a column or mapping
@@ -188,12 +231,15 @@ def estimate_priors(
         in two months, makes them dependent.
     method, scenario, random_state, standardize, shared, drop, encoder, missing, columns, sheet : object
         As in :func:`estimate_prior`.
+    rest : bool
+        As in :func:`estimate_prior`.
 
     Returns
     -------
-    PriorEstimates
+    PriorEstimates or ClassPriorsByTarget
         Mapping of names to estimates that prints as a table, with a simultaneous band, differences and a test of
-        equality; without these for methods that have no standard error (KM2-LS, DRPU).
+        equality; without these for methods that have no standard error (KM2-LS, DRPU). If `positive` is a mapping of
+        classes, a mapping of targets to :class:`ClassPriors`.
 
     Examples
     --------
@@ -215,15 +261,23 @@ def estimate_priors(
         shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
         columns=columns, sheet=sheet, by=by, stratify=stratify,
     )  # fmt: skip
-    settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence,
-                "random_state": random_state, "standardize": standardize}  # fmt: skip
+    settings = {"source_prior": source_prior, "label_error": label_error, "scenario": scenario,
+                "confidence": confidence, "random_state": random_state, "standardize": standardize}  # fmt: skip
+    if isinstance(positive, Mapping):
+        if stratify is not None:
+            raise InputError("stratify is not supported with a mapping of classes; estimate the strata one by one.")
+        estimator, rest = choose_estimator(method, settings, positive, rest)
+        problem = load_problem(
+            positive=positive, unlabeled=unlabeled, target=targets, several=True, rest=rest, options=options
+        )
+        return estimate_classes_of_targets(problem, estimator, is_auto=isinstance(method, str) and method == "auto")
     if isinstance(source_prior, Mapping):
         if stratify is None:
             raise InputError("source_prior is a mapping of strata, but stratify is None; pass stratify, or one prior.")
         # an estimator takes one prior: here the first of the mapping, if it has any; `estimate_strata` sets the others
         priors = [*source_prior.values(), None]
         settings["source_prior"] = priors[0]
-    estimator = make_estimator(method, settings)
+    estimator, _ = choose_estimator(method, settings, positive, rest)
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
     if stratify is not None:
         return estimate_strata(problem, estimator, source_prior)
@@ -238,6 +292,10 @@ def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
     settings = {name: value for name, value in settings.items() if value is not None}
     if isinstance(method, type) or hasattr(method, "fit"):
         check_estimator("method", method, ("estimate",), "the name of a method or an estimator")
+        if isinstance(method, MulticlassShift):
+            raise InputError(
+                "method is MulticlassShift, which is for at least two labelled classes; pass positive={class: sample}."
+            )
         if settings:
             first, *_ = settings
             raise InputError(f"{first} was passed together with an estimator as method; set it in the estimator.")
@@ -247,6 +305,74 @@ def make_estimator(method: Any, settings: Mapping[str, Any]) -> Any:
         if name not in named.options:
             raise InputError(f"method={named.name!r} uses no {name}; leave it out.")
     return named.estimator(**settings)
+
+
+def make_class_estimator(method: Any, settings: Mapping[str, Any]) -> MulticlassShift:
+    """Return a new, unfitted estimator for several labelled classes; the arguments are those of `make_estimator`."""
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if isinstance(method, type) or hasattr(method, "fit"):
+        if not isinstance(method, MulticlassShift):
+            name = method.__name__ if isinstance(method, type) else type(method).__name__
+            raise InputError(
+                f"method is {name}, which is for one labelled class; pass 'witness', 'tcpu' or a MulticlassShift."
+            )
+        if settings:
+            first, *_ = settings
+            raise InputError(f"{first} was passed together with an estimator as method; set it in the estimator.")
+        estimator: MulticlassShift = clone(method)
+        return estimator
+    named = registry.choose(method).name
+    if named not in ("witness", "tcpu"):
+        raise InputError(f"method={named!r} is for one labelled class; pass 'witness' or 'tcpu' for several.")
+    return MulticlassShift(**settings, method="tcpu" if named == "tcpu" else "witness")
+
+
+def choose_estimator(method: Any, settings: Mapping[str, Any], positive: Any, rest: bool) -> tuple[Any, bool]:
+    """Return a new, unfitted estimator for positives or a mapping of classes, and whether there is a rest."""
+    names = tuple(name_classes(positive)) if isinstance(positive, Mapping) else ()
+    if not isinstance(rest, bool):
+        raise InputError(f"rest is {rest!r}, but True or False is expected.")
+    if len(names) < 2:
+        check_one_class(rest=rest)
+        return make_estimator(method, one_class_settings(settings, names)), True
+    estimator = make_class_estimator(method, {**settings, "rest": None if rest else False})
+    estimator.check_classes(names)
+    return estimator, estimator.rest
+
+
+def check_one_class(*, rest: bool, in_shell: bool = False) -> None:
+    """Refuse settings that need several labelled classes."""
+    several = "--positive NAME=FILE for each" if in_shell else "positive={class: sample, …}"
+    if not rest:
+        option = "--no-rest" if in_shell else "rest=False"
+        raise InputError(f"{option} needs at least two labelled classes; pass {several}, or leave it out.")
+
+
+def one_class_settings(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return settings in which a source prior or a label error of the one class is its value.
+
+    They may be mappings of the class, or those of several classes that also have the rest.
+    """
+    chosen = dict(settings)
+    alpha = read_dirichlet(settings.get("source_prior"), names) if names else None
+    if alpha is not None:
+        chosen["source_prior"] = stats.beta(*alpha)
+    for setting in ("source_prior", "label_error"):
+        stated = chosen.get(setting)
+        if not names or not isinstance(stated, Mapping):
+            continue
+        by_name = {target_name(name): value for name, value in stated.items()}
+        if list(by_name) != list(names):
+            raise InputError(
+                f"{setting} has {', '.join(map(repr, by_name)) or 'no class'}, but the labelled class is "
+                f"{names[0]!r}; correct it."
+            )
+        value = by_name[names[0]]
+        if setting == "label_error" and isinstance(value, Mapping):  # all wrong rows are of the rest
+            errors = read_label_errors({names[0]: value}, names, rest=True)
+            value = value[REST] if errors.cells else None
+        chosen[setting] = value
+    return chosen
 
 
 def estimate_target(problem: Problem, estimator: Any, *, is_auto: bool = False) -> PriorEstimate:
@@ -262,6 +388,51 @@ def estimate_target(problem: Problem, estimator: Any, *, is_auto: bool = False) 
     else:
         estimate = _estimate_by_rows(fitted, problem.target)
     return with_columns(problem, estimate)
+
+
+def estimate_classes(problem: Problem, estimator: Any, *, is_auto: bool = False) -> ClassPriors:
+    """Estimate the shares of the named classes of a problem in its only target; `is_auto` is as in `estimate_target`.
+
+    One class is the problem of positives and unlabelled rows.
+    """
+    if len(problem.class_names) == 1:
+        estimate = estimate_target(problem, estimator, is_auto=is_auto)
+        return ClassPriors.from_binary(problem.class_names[0], estimate, problem.frame)
+    if problem.kind != "rows":
+        return replace(estimate_classes_from_summaries(problem, estimator, is_auto=is_auto), frame=problem.frame)
+    fitted = fit_source(problem, estimator)
+    return with_columns_of_classes(problem, fitted.estimate_target(fitted.target_of(problem.target)))
+
+
+def estimate_classes_of_targets(problem: Problem, estimator: Any, *, is_auto: bool = False) -> ClassPriorsByTarget:
+    """Estimate the shares of the named classes of a problem in all its targets, with one fit to the source.
+
+    `is_auto` is as in `estimate_target`.
+    """
+    if len(problem.class_names) == 1:
+        [name] = problem.class_names
+        estimates = estimate_targets(problem, estimator)
+        results = {target: ClassPriors.from_binary(name, estimate) for target, estimate in estimates.items()}
+        return ClassPriorsByTarget(results, by=problem.by, frame=problem.frame)
+    if problem.kind != "rows":
+        return estimate_classes_of_sketched_targets(problem, estimator, is_auto=is_auto)
+    fitted, warnings, results, mixtures = fit_source(problem, estimator), WarningsByName("target"), {}, []
+    groups: dict[str, int] = {}
+    for name, target in problem.targets.items():
+        with warnings.collect(name):
+            priors, mixture = fitted.estimate_jointly(fitted.target_of(target), groups)
+        results[name] = with_columns_of_classes(problem, priors)
+        mixtures.append(mixture)
+    warnings.issue()
+    is_audited = any(priors.audited is not None for priors in results.values())  # then the tables are not all
+    joint = None if is_audited else JointMixtures.from_mixtures(mixtures)
+    return ClassPriorsByTarget(results, joint=joint, by=problem.by, frame=problem.frame)
+
+
+def with_columns_of_classes(problem: Problem, priors: ClassPriors) -> ClassPriors:
+    """Return shares of classes with how each column was encoded, and with the library of data frames of the input."""
+    results = {name: with_columns(problem, estimate) for name, estimate in priors.items()}
+    return replace(priors, results=results, frame=problem.frame)
 
 
 def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) -> PriorEstimate:
@@ -280,7 +451,7 @@ def _estimate_from_summaries(problem: Problem, estimator: Any, is_auto: bool) ->
             "or histograms of a ScoreModel for the default method.",
             ApproximationWarning,
         )
-        names = ("source_prior", "scenario", "confidence", "random_state", "standardize")
+        names = ("source_prior", "label_error", "scenario", "confidence", "random_state", "standardize")
         estimator = TCPU(**{name: getattr(estimator, name) for name in names})
     if kinds != {"chunks"}:  # a sketch or a histogram fixes columns and scale, also for chunks
         refuse_fixed_settings(estimator, drop)
@@ -310,10 +481,11 @@ def fit_source(problem: Problem, estimator: Any) -> Any:
     An estimator that is not of this library gets arrays, ``fit(X, y)`` with 1 for positives, instead of a Source.
     """
     if isinstance(estimator, PUEstimator):
-        source = estimator.source_of(problem)
+        is_multiclass = isinstance(estimator, MulticlassShift)
+        source = estimator.class_source_of(problem) if is_multiclass else estimator.source_of(problem)
         for sample in problem.targets.values():  # before the fit, which may take long or lack a package
             estimator.check_metadata(sample.metadata)
-        return estimator.fit_source(source)
+        return estimator.fit_classes(source) if is_multiclass else estimator.fit_source(source)
     source = Source.from_samples(problem.positive, problem.unlabeled, scenario="case-control", standardize=False)
     arguments = metadata_arguments(estimator, source.metadata)
     return estimator.fit(source.table.values, source.labeled.astype(int), **arguments)
@@ -376,6 +548,12 @@ def estimate_strata(problem: Problem, estimator: Any, source_prior: Any = None) 
 
     `source_prior` is one prior for all strata, a mapping by stratum, or None for that of the estimator.
     """
+    label_error = getattr(estimator, "label_error", None)
+    if label_error is not None and not read_label_error(label_error).is_point:
+        raise InputError(
+            f"label_error is {read_label_error(label_error)}, but with strata it must be a number; pass the most "
+            "likely one, or estimate the strata separately."
+        )
     strata = _split_strata(problem)
     priors = _strata_priors(source_prior, list(strata))
     estimates, influences, members, weights, warnings = {}, [], [], [], WarningsByName("stratum")
@@ -426,7 +604,9 @@ def _split_strata(problem: Problem) -> dict[str, Problem]:
             check_sizes(**{part.data.name: len(part.data)})
             split[stratum][role] = part
     return {
-        stratum: Problem(parts["positive"], parts["unlabeled"], {"": parts["target"]}, problem.columns, problem.drop)
+        stratum: Problem(
+            {"": parts["positive"]}, parts["unlabeled"], {"": parts["target"]}, problem.columns, problem.drop
+        )
         for stratum, parts in split.items()
     }
 

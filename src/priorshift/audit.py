@@ -170,6 +170,13 @@ def audited_share(
     0.25, 0.17 to 0.34: 100 labels
     0.26, 0.20 to 0.34: 170 labels
     """
+    return evaluate_audit(audit, predicted, cluster, weights)[0]
+
+
+def evaluate_audit(
+    audit: Audit | ArrayLike, predicted: ArrayLike, cluster: ArrayLike | None = None, weights: ArrayLike | None = None
+) -> tuple[AuditedShare, Floats]:
+    """Return the audited share, and the influence of each row on it; the arguments are those of `audited_share`."""
     # f and w are of all n rows; names that end in _k are of the k audited rows; masses are weights that sum to 1
     f = _read_predictions(predicted)
     audit = audit if isinstance(audit, Audit) else read_audit(audit, len(f))
@@ -211,7 +218,7 @@ def audited_share(
     audit_part = _spread_from_audit(share, size_k)
     # the four labels that the interval adds belong to clusters of one class
     cautious_effect = audit_part * effect + (1 - audit_part) * one_class_effect
-    return AuditedShare(
+    audited = AuditedShare(
         value=value,
         standard_error=sqrt(value * (1 - value) * effect / _effective_labels(size_k, size_n, explained)),
         weight=weight,
@@ -219,6 +226,7 @@ def audited_share(
         labels=_effective_labels(size_k, size_n, audit_part * explained) / cautious_effect,
         rows=(k, n),
     )
+    return audited, influence
 
 
 def audit_size(

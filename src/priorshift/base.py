@@ -129,6 +129,10 @@ class PUEstimator(BaseEstimator, ABC):
 
     def fit_source(self, source: Source) -> Self:
         """Fit the estimator to a source that was built under the same scenario, and return the estimator."""
+        return self._fit_to(source, source)
+
+    def _fit_to(self, source: Source, problem: Any) -> Self:
+        """Fit the estimator to a source; `problem` is what the method is fitted to, the source or what contains it."""
         self._check_parameters()
         if source.scenario != self.scenario:
             raise InputError(f"the source was read under {source.scenario!r}, but scenario is {self.scenario!r}.")
@@ -141,7 +145,7 @@ class PUEstimator(BaseEstimator, ABC):
         if names:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         with show_progress(self.verbose):
-            self._fit(source, np.random.default_rng(self.random_state))
+            self._fit(problem, np.random.default_rng(self.random_state))
         self._settings = self.get_params()
         self._version = __version__
         self._layout = source.layout
@@ -173,8 +177,12 @@ class PUEstimator(BaseEstimator, ABC):
         """Refuse parameters of the constructor with invalid values; methods override this to add checks."""
         settings = self.get_params(deep=False)
         check_settings(settings)
-        if is_known(settings.get("source_prior")):
-            prior = read_prior(settings["source_prior"])
+        self._check_source_prior(settings.get("source_prior"))
+
+    def _check_source_prior(self, source_prior: Any) -> None:
+        """Refuse a `source_prior` that cannot be one, or that the method cannot use."""
+        if is_known(source_prior):
+            prior = read_prior(source_prior)
             if not (self.takes_uncertain_prior or isinstance(prior, PointPrior)):
                 raise InputError(
                     f"source_prior is a {prior.by} ({prior}), but {type(self).__name__} accepts only a number, such as "
@@ -228,7 +236,7 @@ class PUEstimator(BaseEstimator, ABC):
                 )
 
     @abstractmethod
-    def _fit(self, source: Source, rng: np.random.Generator) -> None:
+    def _fit(self, source: Any, rng: np.random.Generator) -> None:
         """Fit the method to a source, and set the fitted attributes."""
 
 

@@ -41,6 +41,8 @@ class Dataset:
         The test part of images.
     origin : str
         Kind and origin of the features, to be shown with every result.
+    classes : ndarray or None
+        Original classes of the rows of `X`, if there are more than two.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Dataset:
     X_target: Floats | None
     y_target: NDArray[np.bool_] | None
     origin: str
+    classes: NDArray[Any] | None = None
 
 
 def load_table(name: str) -> Dataset:
@@ -90,7 +93,7 @@ def load_table(name: str) -> Dataset:
     y = most_common_class(classes)
     X = X[:, not_collinear(X)]
     X = X[:, most_informative(X, y)]
-    return Dataset(name, X, y, None, None, origin)
+    return Dataset(name, X, y, None, None, origin, classes)
 
 
 def load_images(name: str, features: str = "resnet18ft") -> Dataset:
@@ -125,9 +128,10 @@ def load_images(name: str, features: str = "resnet18ft") -> Dataset:
     if path is None:
         raise InputError(_not_found(name, f"{stem}_resnet18.npz", "run 'python -m experiments features'"))
     kind = "ResNet18 (ImageNet) features" if papers_own else f"{features} features, a stand-in for the paper's ResNet18"
-    stored = _read(path, ("X_train", "y_train", "X_test", "y_test"))
+    stored = _read(path, ("X_train", "y_train", "X_test", "y_test"), optional=("label_train",))
     y, y_target = stored["y_train"] == 1, stored["y_test"] == 1
-    return Dataset(name, stored["X_train"], y, stored["X_test"], y_target, f"{kind} ({path.name})")
+    classes = stored.get("label_train")
+    return Dataset(name, stored["X_train"], y, stored["X_test"], y_target, f"{kind} ({path.name})", classes)
 
 
 def most_common_class(classes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -167,10 +171,14 @@ def _find(file: str) -> Path | None:
     return path if path.exists() else None
 
 
-def _read(path: Path, keys: tuple[str, ...]) -> Any:
-    """Return some arrays of an .npz file by their names; those whose names begin with X are converted to floats."""
+def _read(path: Path, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> Any:
+    """Return some arrays of an .npz file by their names; those whose names begin with X are converted to floats.
+
+    Arrays with `optional` names may be missing.
+    """
     try:
         stored = np.load(path, allow_pickle=False)
+        keys = (*keys, *(key for key in optional if key in stored))
         return {key: stored[key].astype(float) if key.startswith("X") else stored[key] for key in keys}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         raise InputError(

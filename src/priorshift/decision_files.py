@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,23 @@ from sklearn.preprocessing import StandardScaler
 
 from priorshift.adapt import Decisions
 from priorshift.arrays import Floats, Index, Mask
+from priorshift.class_decisions import ClassDecisions, decide_classes
+from priorshift.class_priors import ClassPriors
 from priorshift.errors import InputError
 from priorshift.io.csv_text import add_columns
-from priorshift.io.files import PARQUET, TEXT, WORKBOOKS, Piped, atomic_write, kind
+from priorshift.io.files import PARQUET, TEXT, WORKBOOKS, FileVersion, Piped, atomic_write, check_unchanged, kind
 from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import MetadataColumns, metadata_arguments
 from priorshift.io.tables import Table
 from priorshift.io.targets import rows_by_value
 from priorshift.io.workbooks import add_workbook_columns, write_sheet_as_text
+from priorshift.methods.multiclass import MulticlassShift
 from priorshift.problem import Problem
 from priorshift.results import PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 
 ADDED_COLUMNS = ("posterior", "decision")
+DecidedColumns = Mapping[str, NDArray[Any]]  # further columns by name: posteriors, and the decision, which is the last
 
 
 def logistic(*, scale: bool = True) -> Any:
@@ -85,63 +89,118 @@ def decide_targets(
     return np.concatenate(posteriors), np.concatenate(is_positive), decided
 
 
-def order_of_file(target: str | Path | Piped, by: str | None, rows: int, sheet: str | None = None) -> Index:
+@dataclass(frozen=True)
+class DecidedClasses:
+    """The estimated shares of the classes in a target, and the decisions on its rows."""
+
+    priors: ClassPriors
+    decisions: ClassDecisions
+
+
+def decide_class_targets(
+    shift: MulticlassShift,
+    problem: Problem,
+    priors: Mapping[str, ClassPriors],
+    costs: Mapping[str, float] | None = None,
+) -> tuple[DecidedColumns, dict[str, DecidedClasses]]:
+    """Decide on the rows of all targets by a fitted estimator and the estimated shares of each target, by name.
+
+    Return a column of the posterior of each class and one of decisions, with the rows in the order of the targets, and
+    the decisions on each target. `costs` are those of `decide_classes`.
+    """
+    equal = {str(name): 1 / len(shift.classes_) for name in shift.classes_}
+    decided = {}
+    for name, sample in problem.targets.items():
+        base = shift.posteriors(sample.data, equal)
+        decided[name] = DecidedClasses(priors[name], decide_classes(base, priors[name], costs))
+    posteriors = np.concatenate([one.decisions.posteriors for one in decided.values()])
+    decisions = np.concatenate([one.decisions.names for one in decided.values()])
+    *added, last = class_columns(shift.classes_)
+    return {**dict(zip(added, posteriors.T, strict=True)), last: decisions}, decided
+
+
+def class_columns(classes: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the columns that decisions on several classes add to a target's file."""
+    return (*(f"posterior_{name}" for name in classes), "decision")
+
+
+def order_of_file(
+    target: str | Path | Piped,
+    by: str | None,
+    rows: int,
+    sheet: str | None = None,
+    version: FileVersion | None = None,
+) -> Index:
     """Return the position of each row of a target's file among the rows in the order of the targets, by column `by`.
 
-    `sheet` is that of a workbook.
+    `sheet` is that of a workbook, and `version` that of the file when its rows were read.
     """
     if by is None:
         return np.arange(rows)
-    table = read_table(target, "target", replace(MetadataColumns().selection((), [by]), sheet=sheet))
+    with check_unchanged(version):
+        table = read_table(target, "target", replace(MetadataColumns().selection((), [by]), sheet=sheet))
     rows_of_targets = np.concatenate(list(rows_by_value(table, by).values()))
     return np.argsort(rows_of_targets)  # inverse of the permutation
 
 
-def check_names(target: Table, name: str) -> None:
-    """Refuse a target that already has a column "posterior" or "decision"; `name` is that of its file."""
+def check_names(target: Table, name: str, added: Sequence[str] = ADDED_COLUMNS) -> None:
+    """Refuse a target that already has one of the columns to be added; `name` is that of its file."""
     features = target.origin.columns if target.origin is not None else target.columns or ()
     present = [*features, *target.dropped, *target.extra]
-    for column in ADDED_COLUMNS:
+    for column in added:
         if column in present:
             raise InputError(f"{name} has a column {column!r} already; rename it, since the output adds one.")
+
+
+def decided_columns(posterior: Floats, decision: Mask) -> DecidedColumns:
+    """Return the columns that decisions on positives add to a target's file."""
+    return dict(zip(ADDED_COLUMNS, (posterior, decision.astype(np.int8)), strict=True))
 
 
 def write_decided_table(
     output: str | Path,
     target: str | Path | Piped,
-    posterior: Floats,
-    decision: Mask,
+    columns: DecidedColumns,
     *,
     safe: bool = False,
     sheet: str | None = None,
+    version: FileVersion | None = None,
 ) -> int:
-    """Write a copy of the target's file with posterior and decision; return how many cells look like formulas.
+    """Write a copy of the target's file with posteriors and decision; return how many cells look like formulas.
 
-    The name of the output decides whether a Parquet or Excel file is copied in its format or as text. Where the
-    posterior is NaN, cells of text are empty. `safe` escapes text that a spreadsheet would take for a formula. `sheet`
-    is that of a workbook.
+    `columns` are in the order of the file's rows. The name of the output decides whether a Parquet or Excel file is
+    copied in its format or as text. Where the first column, a posterior, is NaN, cells of text are empty. `safe`
+    escapes text that a spreadsheet would take for a formula. `sheet` is that of a workbook. If `version` is that of the
+    file from which the decisions were computed, a file that has changed since is refused, because its rows may be
+    others.
     """
     text = target.content if isinstance(target, Piped) else Path(target)
-    with atomic_write(output) as draft:
+    with atomic_write(output) as draft, check_unchanged(version):
         if isinstance(text, Path) and kind(text) == WORKBOOKS and kind(output) == TEXT:
             text = write_sheet_as_text(text, draft.with_name("as_text.csv"), sheet)
         elif isinstance(text, Path) and kind(text) == WORKBOOKS:
-            decided = [int(value) if np.isfinite(p) else None for value, p in zip(decision, posterior, strict=True)]
-            add_workbook_columns(text, draft, {"posterior": posterior.tolist(), "decision": decided}, sheet)
+            add_workbook_columns(text, draft, _cells(columns, None, lambda value: value), sheet)
             return 0
         if isinstance(text, Path) and kind(text) == PARQUET:
             if kind(output) == PARQUET:
-                _write_parquet(draft, text, {"posterior": posterior, "decision": decision.astype(np.int8)})
+                _write_parquet(draft, text, columns)
                 return 0
             text = _write_as_text(text, draft.with_name("as_text.csv"))
-        posteriors, decisions = [f"{value:.6g}" for value in posterior], [str(int(value)) for value in decision]
-        for row in np.flatnonzero(~np.isfinite(posterior)):
-            posteriors[row] = decisions[row] = ""
-        cells: dict[str, Sequence[str]] = {"posterior": posteriors, "decision": decisions}
+        cells = _cells(columns, "", lambda value: f"{value:.6g}" if isinstance(value, float) else str(value))
         return add_columns(text, draft, cells, packed=Path(output).suffix.lower() == ".gz", safe=safe)
 
 
-def _write_parquet(draft: Path, target: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+def _cells(columns: DecidedColumns, empty: Any, write: Callable[[Any], Any]) -> dict[str, list[Any]]:
+    """Return the cells of each column as `write` gives them; those of rows without a decision are `empty`."""
+    first, *_ = columns.values()
+    is_decided = np.isfinite(first).tolist()
+    return {
+        name: [write(value) if known else empty for value, known in zip(values.tolist(), is_decided, strict=True)]
+        for name, values in columns.items()
+    }
+
+
+def _write_parquet(draft: Path, target: Path, columns: DecidedColumns) -> None:
     """Write a copy of the Parquet file `target`, with added columns by name, to the file `draft`."""
     import pyarrow
     from pyarrow import parquet

@@ -5,6 +5,7 @@ A minus is written as the sign − of axes, a percentage has no space before its
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import suppress
 from math import floor, isnan, log10
@@ -106,6 +107,11 @@ def format_p_cell(p: float, digits: int = 3) -> str:
         return "none"
     smallest = 10.0**-digits
     return f"< {smallest:g}" if p < smallest else f"{p:.{digits}f}"
+
+
+def shorten(text: str, length: int = 80) -> str:
+    """Shorten each word of a text that is longer than `length` characters, such as a number of thousands of digits."""
+    return re.sub(rf"\S{{{length + 1},}}", lambda match: f"{match[0][: length // 2]}…{match[0][-length // 4 :]}", text)
 
 
 def shell_option(option: str, value: str) -> str:

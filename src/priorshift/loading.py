@@ -6,7 +6,6 @@ Very large files, lists of files, folders, iterators of tables and Dask collecti
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.class_source import name_classes
 from priorshift.errors import InputError
-from priorshift.io.cells import as_text
+from priorshift.io.cells import as_number, as_text
 from priorshift.io.chunks import Chunks
 from priorshift.io.column_checks import encode_tables
-from priorshift.io.files import PARQUET, is_saved, kind
-from priorshift.io.labels import read_labels
+from priorshift.io.files import PARQUET, file_mode, is_saved, kind
+from priorshift.io.labels import read_class_labels, read_labels
 from priorshift.io.parameters import check_estimator
 from priorshift.io.readers import frame_library, is_distributed, read_table
-from priorshift.io.row_metadata import Columns, MetadataColumns
+from priorshift.io.row_metadata import NO_METADATA, Columns, MetadataColumns
 from priorshift.io.sample_size import check_sizes
 from priorshift.io.tables import NO_RULES, CellRules, ColumnSelection, Table
-from priorshift.io.targets import name_targets, rows_by_value
+from priorshift.io.targets import name_targets, rows_by_value, target_name
 from priorshift.problem import Problem, Sample
 from priorshift.sketch.container import load
 from priorshift.sketch.histogram import Histogram
@@ -39,6 +39,7 @@ _SHELL_OPTIONS = {
     "stratify": "--stratify", "by": "--by", "encoder": "--encoder none", "missing": "--missing",
     "kinds": "--category, --day-first or --month-first",
 }  # fmt: skip
+_MOST_CLASSES = 50  # a column of labels with more values is taken for a wrong column
 LARGE = 2**30  # files of at least this many bytes, on disk or as numbers in memory, are streamed
 
 
@@ -91,9 +92,14 @@ class InputOptions:
         options.columns.check(options.drop, by=options.by, stratify=options.stratify)
         return options
 
-    def complete(self, selection: ColumnSelection, role: str) -> ColumnSelection:
-        """Return a selection of columns with the rules about cells and the sheet of a role, such as "target"."""
-        sheet = self.sheet.get(role) if isinstance(self.sheet, Mapping) else self.sheet
+    def complete(self, selection: ColumnSelection, role: str, class_name: str = "") -> ColumnSelection:
+        """Return a selection of columns with the rules about cells and the sheet of a role, such as "target".
+
+        A sheet can also be stated for a class, by its name.
+        """
+        sheet = self.sheet
+        if isinstance(sheet, Mapping):
+            sheet = sheet.get(class_name or role, sheet.get(role))
         return replace(selection, rules=self.rules, sheet=sheet)
 
     def check_streamed(self) -> None:
@@ -114,13 +120,14 @@ class InputOptions:
 
 @dataclass(frozen=True, eq=False)
 class LabeledTable:
-    """Table of positives and unlabelled rows, with a column that distinguishes them."""
+    """Table of labelled and unlabelled rows, with a column that distinguishes them."""
 
     data: Any  # data frame, array or path
     label_column: str
-    positive_label: str | None = (
-        None  # value of the column in positives; None if its values are 1 and 0, or true and false
-    )
+    # value of the column in positives; None if its values are 1 and 0, or true and false, or the names of classes
+    positive_label: str | None = None
+    unlabeled_label: str | None = None  # value in unlabelled rows, besides empty cells; then the others are classes
+    takes_classes: bool = False  # whether a column with more than two values has the names of classes
 
 
 def load_problem(
@@ -130,46 +137,104 @@ def load_problem(
     target: Any,
     source: LabeledTable | None = None,
     several: bool = False,
+    rest: bool = True,
     options: InputOptions,
 ) -> Problem:
     """Load a problem from two source samples, or from one labelled table `source`, and one target or several.
 
-    A sample is rows (an array, data frame, path or stream), a sketch, a histogram, or the path of either. With
-    `several`, `target` holds several tables, or a table that `options.by` or `options.stratify` splits.
+    A sample is rows (an array, data frame, path or stream), a sketch, a histogram, or the path of either. `positive`
+    may be a mapping from the names of classes to samples. With `several`, `target` holds several tables, or a table
+    that `options.by` or `options.stratify` splits. If not `rest`, every class is labelled, and `unlabeled` is None.
     """
-    frame = frame_library(target, unlabeled, positive)
+    classes = name_classes(positive) if isinstance(positive, Mapping) else {"": positive}
+    frame = frame_library(target, unlabeled, *classes.values())
     if several:
         _check_several(target, options)
-    elif source is None:
-        samples = {"positive": positive, "unlabeled": unlabeled, "target": target}
-        opened = {role: _open(data, options.prefix + role) for role, data in samples.items()}
-        streams = options.stream
-        if streams is None:
-            streams = options.encoder is not None and any(needs_streaming(data) for data in samples.values())
-        if streams or any(sample.kind in ("counts", "moments") for sample in opened.values()):
-            options.check_streamed()
-            targets = {"": opened["target"]}
-            return Problem(opened["positive"], opened["unlabeled"], targets, options.columns, options.drop, frame=frame)
-    P, U, tables = _read_tables(positive, unlabeled, target, source, several, options)
-    P, U, encoded = encode_tables(P, U, list(tables.values()), options.drop, options.encoder, options.rules.kinds)
+    if len(classes) > 1:
+        _check_unlabeled(unlabeled, rest, options)
+    if source is None and not (several and len(classes) == 1):
+        problem = _load_summaries(classes, unlabeled, target, several, rest, options)
+        if problem is not None:
+            return replace(problem, frame=frame)
+    read, unlabeled_table, tables = _read_tables(classes, unlabeled, target, source, several, rest, options)
+    if len(read) > 1:
+        _refuse_for_classes(options)
+    labeled_tables, U, encoded = encode_tables(
+        list(read.values()), unlabeled_table, list(tables.values()), options.drop, options.encoder, options.rules.kinds
+    )
+    by_class = dict(zip(read, labeled_tables, strict=True))
     tables = dict(zip(tables, encoded, strict=True))
-    metadata = options.columns.read(P, U, tables)
+    metadata = options.columns.read(by_class, None if unlabeled_table is None else U, tables)
     targets = {name: Sample(table, metadata=metadata[f"target {name}"]) for name, table in tables.items()}
     if options.by is not None:  # split the only table
         [whole] = targets.values()
         rows_of_target = rows_by_value(whole.data, options.by)
         targets = {name: whole.take(rows, f"target {name!r}") for name, rows in rows_of_target.items()}
-    check_sizes(**{table.name: len(table) for table in (P, U, *(sample.data for sample in targets.values()))})
-    source_P, source_U = Sample(P, metadata=metadata["positive"]), Sample(U, metadata=metadata["unlabeled"])
-    by = options.by or options.stratify
-    return Problem(source_P, source_U, targets, options.columns, options.drop, by, frame)
+    source_tables = labeled_tables if unlabeled_table is None else [*labeled_tables, U]
+    checked = (*source_tables, *(sample.data for sample in targets.values()))
+    check_sizes(**{table.name: len(table) for table in checked})
+    labeled = {name: Sample(table, metadata=metadata[f"positive {name}"]) for name, table in by_class.items()}
+    source_U = Sample(U, metadata=metadata.get("unlabeled", NO_METADATA))
+    by, has_rest = options.by or options.stratify, unlabeled_table is not None
+    return Problem(labeled, source_U, targets, options.columns, options.drop, by, frame, has_rest)
+
+
+def _load_summaries(
+    classes: Mapping[str, Any], unlabeled: Any, target: Any, several: bool, rest: bool, options: InputOptions
+) -> Problem | None:
+    """Load a problem of streams, sketches and histograms; return None if all rows are to be read into memory.
+
+    The arguments are those of `load_problem`.
+    """
+    source = {_class_in_messages(name, options): sample for name, sample in classes.items()}
+    if rest:
+        source[f"{options.prefix}unlabeled"] = unlabeled
+    is_split = options.by is not None or options.stratify is not None
+    named = name_targets(target, in_shell=options.in_shell) if several and not is_split else {"": target}
+    targets = {f"target {name!r}" if name else f"{options.prefix}target": sample for name, sample in named.items()}
+    opened = {name: _open(sample, name) for name, sample in (source | targets).items()}
+    streams = options.stream
+    if streams is None:  # several targets are read into memory, however large they are
+        large = source if several else source | targets
+        streams = options.encoder is not None and any(needs_streaming(sample) for sample in large.values())
+    if not streams and all(sample.kind == "chunks" for sample in opened.values()):
+        return None
+    if len(classes) > 1:
+        _check_summaries_of_classes(opened, several)
+    options.check_streamed()
+    labeled = {name: opened[_class_in_messages(name, options)] for name in classes}
+    base = opened[f"{options.prefix}unlabeled"] if rest else Sample(None)
+    by_name = dict(zip(named, (opened[name] for name in targets), strict=True))
+    return Problem(labeled, base, by_name, options.columns, options.drop, rest=rest)
+
+
+def _check_summaries_of_classes(samples: Mapping[str, Sample], several: bool) -> None:
+    """Refuse streams of several classes with several targets, and histograms; the keys are names in messages."""
+    kinds = {sample.kind for sample in samples.values()}
+    if several and kinds == {"chunks"}:
+        name = next(name for name, sample in samples.items() if needs_streaming(sample.data))
+        raise InputError(
+            f"{name} would be streamed, but several targets of several classes need all rows in memory, or sketches of "
+            "all samples; pass tables that fit there, or estimate the targets one by one."
+        )
+    for name, sample in samples.items():
+        if sample.kind == "counts":
+            raise InputError(
+                f"{name} is a histogram, which counts the score of one class. For several classes pass sketches, files "
+                "or tables."
+            )
+
+
+def _class_in_messages(name: str, options: InputOptions) -> str:
+    """Return how messages call the sample of a labelled class; positives without a class name have an empty name."""
+    return f"class {name!r}" if name else f"{options.prefix}positive"
 
 
 def _open(data: Any, name: str) -> Sample:
     """Return a sketch or histogram, or a file of one, as a sample; anything else is a sample of rows not read yet."""
     # a text that cannot be a path is refused where rows are read
-    if isinstance(data, (str, Path)) and len(str(data)) < 4096 and "\0" not in str(data) and not os.path.exists(data):
-        raise InputError(f"{name} ({data}) does not exist; check the path.")
+    if isinstance(data, (str, Path)) and len(str(data)) < 4096 and "\0" not in str(data):
+        file_mode(data, f"{name} ({data})")
     opened = load(data) if is_saved(data) else data
     if isinstance(opened, ScoreModel):
         raise InputError(f"{name} is a score model, but a sample is expected; count one by it, and pass its histogram.")
@@ -243,12 +308,36 @@ def _check_several(targets: Any, options: InputOptions) -> None:
         )
 
 
-def _read_tables(
-    positive: Any, unlabeled: Any, target: Any, source: LabeledTable | None, several: bool, options: InputOptions
-) -> tuple[Table, Table, dict[str, Table]]:
-    """Read the positives, the unlabelled rows and the targets by name; the arguments are those of `load_problem`.
+def _check_unlabeled(unlabeled: Any, rest: bool, options: InputOptions) -> None:
+    """Refuse an unlabelled sample that contradicts `rest`, with several labelled classes."""
+    if rest and unlabeled is None:
+        remedy = "--unlabeled, or --no-rest" if options.in_shell else "a sample, or rest=False"
+        raise InputError(f"{options.prefix}unlabeled is missing; pass {remedy} if every class is labelled.")
+    if not rest and unlabeled is not None:
+        remedy = "remove --unlabeled or --no-rest" if options.in_shell else "pass None, or leave rest out"
+        raise InputError(f"unlabelled rows are not used if every class is labelled; {remedy}.")
 
-    A single target, also one that `by` or `stratify` splits later, has an empty name.
+
+def _refuse_for_classes(options: InputOptions) -> None:
+    """Refuse options that are not supported with several labelled classes."""
+    if options.stratify is not None:
+        option = _SHELL_OPTIONS["stratify"] if options.in_shell else "stratify"
+        raise InputError(f"{option} is not supported with several labelled classes; leave it out.")
+
+
+def _read_tables(
+    classes: Mapping[str, Any],
+    unlabeled: Any,
+    target: Any,
+    source: LabeledTable | None,
+    several: bool,
+    rest: bool,
+    options: InputOptions,
+) -> tuple[dict[str, Table], Table | None, dict[str, Table]]:
+    """Read the labelled samples by class, the unlabelled rows and the targets by name.
+
+    The arguments are those of `load_problem`. Positives without a class name and a single target, also one that `by`
+    or `stratify` splits later, have an empty name. There are no unlabelled rows if not `rest`.
     """
     columns, prefix, by, stratify = options.columns, options.prefix, options.by, options.stratify
     strata = [] if stratify is None else [stratify]
@@ -257,27 +346,34 @@ def _read_tables(
         source_drop = (*source_drop, by)  # a column of the target, which the source may have too
     if source is None:
         selection = columns.selection(source_drop, strata)
-        P = read_table(positive, f"{prefix}positive", options.complete(selection, "positive"))
-        U = read_table(unlabeled, f"{prefix}unlabeled", options.complete(selection, "unlabeled"))
+        labeled = {}
+        for name, data in classes.items():
+            shown = _class_in_messages(name, options)
+            labeled[name] = read_table(data, shown, options.complete(selection, "positive", name))
+        U = read_table(unlabeled, f"{prefix}unlabeled", options.complete(selection, "unlabeled")) if rest else None
     else:
         selection = columns.selection(source_drop, [*strata, source.label_column])
         table = read_table(source.data, f"{prefix}source", options.complete(selection, "source"))
-        P, U = _split_labeled(table, source, "--positive-label" if options.in_shell else "positive_label")
+        labeled, U = split_labeled(table, source, rest, "--positive-label" if options.in_shell else "positive_label")
         target_drop = (*target_drop, source.label_column)
     selection = columns.selection(target_drop, strata if by is None else [by, *strata], is_target=True)
     selection = options.complete(selection, "target")
     if several and by is None and stratify is None:
         named = name_targets(target, in_shell=options.in_shell)
-        return P, U, {name: read_table(table, f"target {name!r}", selection) for name, table in named.items()}
-    return P, U, {"": read_table(target, f"{prefix}target", selection)}
+        return labeled, U, {name: read_table(table, f"target {name!r}", selection) for name, table in named.items()}
+    return labeled, U, {"": read_table(target, f"{prefix}target", selection)}
 
 
-def _split_labeled(table: Table, source: LabeledTable, parameter: str) -> tuple[Table, Table]:
-    """Split the table of a labelled source by its label column into positives and unlabelled rows.
+def split_labeled(
+    table: Table, source: LabeledTable, rest: bool, parameter: str
+) -> tuple[dict[str, Table], Table | None]:
+    """Split the table of a labelled source by its label column into labelled samples by class, and unlabelled rows.
 
     Messages call the value of positives by the name `parameter`.
     """
     labels, positive_label = table.extra[source.label_column], source.positive_label
+    if source.takes_classes and positive_label is None and (not rest or _has_classes(labels, source.unlabeled_label)):
+        return _split_classes(table, source, rest)
     if positive_label is not None:
         labels = np.array([_comparable_text(label) for label in labels.tolist()])
         positive_label = _comparable_text(positive_label)
@@ -290,7 +386,27 @@ def _split_labeled(table: Table, source: LabeledTable, parameter: str) -> tuple[
                 labels = lower_case.astype(float)
     name = f"column {source.label_column!r} of {table.name}"
     labeled, _ = read_labels(labels, len(labels), name, positive_label=positive_label, parameter=parameter)
-    return table.take(labeled, f"positive ({table.name})"), table.take(~labeled, f"unlabeled ({table.name})")
+    positive = table.take(labeled, f"positive ({table.name})")
+    return {"": positive}, table.take(~labeled, f"unlabeled ({table.name})")
+
+
+def _has_classes(labels: Any, unlabeled_label: str | None) -> bool:
+    """Return whether a column of labels has the names of classes: more than two values, none of them a fraction."""
+    if unlabeled_label is not None:
+        return True
+    values = {target_name(label) for label in labels.tolist()}
+    numbers = [as_number(value) for value in values]
+    return 2 < len(values) <= _MOST_CLASSES and all(number is None or number % 1 == 0 for number in numbers)
+
+
+def _split_classes(table: Table, source: LabeledTable, rest: bool) -> tuple[dict[str, Table], Table | None]:
+    """Split the table of a labelled source by its column of class names into a table of each class and the others."""
+    name, labels = f"column {source.label_column!r} of {table.name}", table.extra[source.label_column]
+    code, names = read_class_labels(labels, len(table), name, unlabeled_label=source.unlabeled_label, rest=rest)
+    if len(names) > _MOST_CLASSES:
+        raise InputError(f"{name} has {len(names)} classes, but at most {_MOST_CLASSES} are supported; merge some.")
+    classes = {names[k]: table.take(code == k, f"class {names[k]!r}") for k in range(len(names))}
+    return name_classes(classes), table.take(code < 0, f"unlabeled ({table.name})") if rest else None
 
 
 def _comparable_text(label: Any) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from priorshift.errors import InputError
 from priorshift.formatting import format_fixed, format_p_cell
 from priorshift.inference.joint import Difference, EqualityTest, JointRatios, holm
 from priorshift.io.parameters import check_settings
-from priorshift.io.targets import target_name
+from priorshift.named_results import NamedResults
 from priorshift.results import Interval, PriorEstimate
 from priorshift.warning_records import list_names
 
@@ -84,99 +82,8 @@ class Differences(Sequence[Difference]):
         return header, rows
 
 
-Result = TypeVar("Result")
-
-
 @dataclass(frozen=True, eq=False)
-class TargetResults(Mapping[str, Result]):
-    """Results of several targets by name, which print as a table: the base of PriorEstimates and Diagnoses."""
-
-    results: dict[str, Result]
-    by: str | None = field(default=None, kw_only=True)  # column whose values are the names of the targets
-    frame: str | None = field(default=None, kw_only=True, repr=False)  # library of data frames for `to_frame`
-
-    def __getitem__(self, name: Any) -> Result:
-        """Return the result of a target; its name may be a number or a date, as in the input."""
-        key = self._key(name)
-        if key not in self.results:
-            raise KeyError(f"no target {name!r}; the targets are {list_names(list(self))}")
-        return self.results[key]
-
-    def _key(self, name: Any) -> str:
-        """Return the name of a target as it is stored."""
-        # a name that is stored stays as it is, since a file may be called NA.csv
-        return name if isinstance(name, str) and name in self.results else target_name(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    @abstractmethod
-    def records(self) -> list[dict[str, Any]]:
-        """Return a row for each target.
-
-        Returns
-        -------
-        list of dict
-        """
-
-    @abstractmethod
-    def _table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """Return the header and the cells of the printed table."""
-
-    def __str__(self) -> str:
-        return result_tables.align_columns(*self._table())
-
-    def _repr_html_(self) -> str:
-        return result_tables.to_html(*self._table())
-
-    def to_frame(self) -> Any:
-        """Return :meth:`records` as a data frame.
-
-        Returns
-        -------
-        pandas or polars data frame
-            Of the library that the tables came in; pandas, if it is installed, for files and arrays.
-        """
-        return result_tables.to_frame(self.records(), self.frame)
-
-    def to_csv(self, *, separator: str = ",", decimal: str = ".") -> str:
-        """Return :meth:`records` as CSV text with a header.
-
-        Parameters
-        ----------
-        separator : str
-            Between cells. Default a comma; Excel expects a semicolon where numbers have decimal commas.
-        decimal : str
-            Decimal mark of numbers. Default a point.
-
-        Returns
-        -------
-        str
-        """
-        return result_tables.to_csv(self.records(), separator, decimal)
-
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write one self-contained HTML file, or as a PDF.
-
-        Parameters
-        ----------
-        path : str or path
-            File to write.
-        title : str or None
-            Heading of the page.
-        command : str or None
-            Command that repeats the analysis, shown on the page.
-        """
-        from priorshift.report import write
-
-        write(self, path, title=title, command=command)
-
-
-@dataclass(frozen=True, eq=False)
-class PriorEstimates(TargetResults[PriorEstimate]):
+class PriorEstimates(NamedResults[PriorEstimate]):
     """Mapping from the names of several targets to their estimates, which prints as a table.
 
     Attributes

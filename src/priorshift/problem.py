@@ -1,9 +1,10 @@
 """The problem that every method solves: samples with row metadata, and the source and target built from them.
 
-A :class:`Problem` holds labelled positives, an unlabelled sample of the source population and one or more targets. Its
-samples are rows in memory, chunks of rows that are streamed, counts of a frozen score (histograms) or moments of random
-features (sketches). From rows, a :class:`Source` and a :class:`Target` are built once: P and U among the rows of the
-source, which rows are one observation, and one scale for all columns.
+A :class:`Problem` holds labelled positives, or a labelled sample of each of several classes, an unlabelled sample of
+the source population and one or more targets. Its samples are rows in memory, chunks of rows that are streamed, counts
+of a frozen score (histograms) or moments of random features (sketches). From rows, a :class:`Source` and a
+:class:`Target` are built once: P and U among the rows of the source, which rows are one observation, and one scale for
+all columns.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from priorshift.arrays import NO_PAIRS, Floats, Folds, Index, Mask, Pairs
 from priorshift.errors import DuplicateRowsWarning, InputError
 from priorshift.io import observations, sample_size
 from priorshift.io.column_checks import warn_of_far_values
-from priorshift.io.labels import Audit, as_audit, read_labels
+from priorshift.io.labels import Audit, ClassAudit, as_audit, read_labels
 from priorshift.io.observations import KnownGroups
 from priorshift.io.readers import read_table
-from priorshift.io.row_metadata import NO_METADATA, MetadataColumns, RowMetadata, join_source_metadata
+from priorshift.io.row_metadata import NO_METADATA, MetadataColumns, RowMetadata, join_metadata
 from priorshift.io.sample_size import RowMass
 from priorshift.io.scaling import Rows, Scaling
 from priorshift.io.source_encoder import SourceEncoder
@@ -49,20 +50,38 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Labelled positives, an unlabelled sample, one or more targets, and the columns with a special use."""
+    """Labelled samples, an unlabelled sample, one or more targets, and the columns with a special use."""
 
-    positive: Sample
-    unlabeled: Sample
+    classes: Mapping[str, Sample]  # labelled samples by class; positives without a class name have an empty name
+    unlabeled: Sample  # without rows if every class is labelled (`rest` is False)
     targets: Mapping[str, Sample]  # by name; a single target has an empty name
     columns: MetadataColumns = field(default_factory=MetadataColumns)
     drop: tuple[str, ...] = ()
     by: str | None = None  # column that distinguishes the targets or strata
     frame: str | None = None  # data frame library of the input, in which results are returned
+    rest: bool = True  # whether the source population may have rows of no labelled class
+
+    @property
+    def positive(self) -> Sample:
+        """The only labelled sample; several are refused."""
+        if len(self.classes) > 1:
+            names = ", ".join(map(repr, self.classes))
+            raise InputError(
+                f"several labelled classes ({names}) are supported by estimate_prior and estimate_priors alone; pass "
+                "one sample as positive."
+            )
+        [positive] = self.classes.values()
+        return positive
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the labelled classes; none for positives without a class name."""
+        return tuple(name for name in self.classes if name)
 
     @property
     def kind(self) -> Kind:
         """Kind of the samples; if they differ, the last one of rows, chunks, counts and moments decides the method."""
-        kinds = [sample.kind for sample in (self.positive, self.unlabeled, *self.targets.values())]
+        kinds = [sample.kind for sample in (*self.classes.values(), self.unlabeled, *self.targets.values())]
         return max(kinds, key=("rows", "chunks", "counts", "moments").index)
 
     @property
@@ -84,6 +103,7 @@ class Target:
     copies: Index  # number of copies of each row, itself included
     groups: NDArray[Any] | None = None
     audit: Audit | None = None
+    class_audit: ClassAudit | None = None  # if there are several classes
     row_mass: RowMass = field(init=False)  # holds the next three fields
     mass: Floats = field(init=False)  # mass of each row in a mean; sums to 1
     size: float = field(init=False)  # effective sample size
@@ -145,9 +165,8 @@ class SourceLayout:
         warn_of_far_values(table)
         self.scaling.warn_of_left_out(table)
         links = NO_PAIRS if self.repeats_by_chance else observations.find_copies(table.values)
-        copy_number = observations.linked(rows, links)  # the same for copies of one row
-        copies = np.bincount(copy_number)[copy_number]
-        source_observation = np.full(rows, -1)
+        copies = observations.count_copies(rows, links)
+        source_observation = np.broadcast_to(np.intp(-1), rows)  # takes no memory
         if metadata.groups is not None:
             links = np.concatenate([links, observations.group_links(metadata.groups)])
             source_observation = self.groups.find(metadata.groups)
@@ -212,11 +231,11 @@ class Source:
             )
         metadata = NO_METADATA
         if not (positive.metadata is NO_METADATA and unlabeled.metadata is NO_METADATA):
-            metadata = join_source_metadata(positive.metadata, unlabeled.metadata, (len(P), len(U)))
+            metadata = join_metadata([positive.metadata, unlabeled.metadata], [len(P), len(U)])
         values = np.concatenate([P.values, U.values])
         table = Table("the positive and unlabeled rows", values, U.columns, origin=U.origin)
         labeled = np.repeat([True, False], [len(P), len(U)])
-        return cls._build(table, labeled, np.array([0, 1]), metadata, scenario, standardize)
+        return cls.build(table, labeled, np.array([0, 1]), metadata, scenario, standardize)
 
     @classmethod
     def from_labels(
@@ -241,10 +260,10 @@ class Source:
         sample_size.check_sizes(positive=int(labeled.sum()), unlabeled=int((~labeled).sum()))
         encoder, table = SourceEncoder.fit(table, labeled)
         row_metadata = RowMetadata.read(len(table), **metadata)
-        return cls._build(table, labeled, classes, row_metadata, scenario, standardize, encoder)
+        return cls.build(table, labeled, classes, row_metadata, scenario, standardize, encoder)
 
     @classmethod
-    def _build(
+    def build(
         cls,
         table: Table,
         labeled: Mask,
@@ -253,12 +272,13 @@ class Source:
         scenario: str,
         standardize: bool,
         encoder: SourceEncoder | None = None,
+        scaled_by: Index | None = None,
     ) -> Source:
         """Build a source: find the rows of U, shared rows, copies and observations, and compute the scale of columns.
 
         `labeled` says which rows are labelled positives, `classes` are the two values of y, `encoder` is what encoded
-        the table. Under "censoring" U is all rows, since the unlabelled rows are what the labelling left of the
-        population.
+        the table, `scaled_by` are the rows that decide the scale, U by default. Under "censoring" U is all rows, since
+        the unlabelled rows are what the labelling left of the population.
         """
         positive, unlabeled = np.flatnonzero(labeled), np.flatnonzero(~labeled)
         states_shared = metadata.identical or metadata.ids is not None
@@ -273,7 +293,8 @@ class Source:
         if metadata.weights is not None:
             sample_size.check_weights(metadata.weights, "weights")
         audit = None if metadata.audit is None else _source_audit(metadata.audit, positive, population, shared)
-        scaling = Scaling.from_rows(table.values, population, standardize, table.origin, metadata.weights)
+        reference = population if scaled_by is None else scaled_by
+        scaling = Scaling.from_rows(table.values, reference, standardize, table.origin, metadata.weights)
         scaling.warn_of_left_out(table)
         warn_of_far_values(table)
         repeats_by_chance = observations.repeats_by_chance(table.values[population])
@@ -287,7 +308,6 @@ class Source:
             if names is not None:
                 links.append(observations.group_links(names))
         observation = observations.linked(len(labeled), np.concatenate(links))
-        copy_number = observations.linked(len(labeled), copy_links)  # the same for copies of one row
         for name, rows in (("positive", positive), ("unlabeled", population)):
             sample_size.check_observations(name, observation[rows])
         return cls(
@@ -303,7 +323,7 @@ class Source:
             weights=metadata.weights,
             groups=metadata.groups,
             observation=observation,
-            copies=np.bincount(copy_number)[copy_number],
+            copies=observations.count_copies(len(labeled), copy_links),
             repeats_by_chance=repeats_by_chance,
             audit=audit,
             encoder=encoder,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from priorshift import result_tables
 from priorshift.formatting import decimals, format_range
+from priorshift.reportable import Reportable
 from priorshift.result_tables import to_plain
 
 _WIDE = 0.2  # width above which an interval can be called open
@@ -110,7 +110,7 @@ class NegativeRatio:
 
 
 @dataclass(frozen=True)
-class PriorEstimate:
+class PriorEstimate(Reportable):
     """Estimated share of positives in the target population.
 
     Attributes
@@ -118,7 +118,8 @@ class PriorEstimate:
     value : float
         Estimate of the target prior π′, in [0, 1]; NaN if it cannot be estimated.
     raw : float
-        1 − (1−π)R, which `value` brings into [0, 1]. Average `raw`, not `value`, over a series of targets near 0 or 1.
+        1 − (1−π)R, which `value` brings into [0, 1]; with a share ε of label errors (1−ε) − (1−ε−π)R. Average `raw`,
+        not `value`, over a series of targets near 0 or 1.
     interval : Interval or None
         Confidence interval. None if it was not requested, or the method has no standard error.
     standard_error : float
@@ -128,7 +129,8 @@ class PriorEstimate:
         Source prior π that was used: the middle of a range, the mean of a distribution, the median
         of one that was estimated; NaN for a method without one.
     negative_ratio : float
-        R = (1−π′)/(1−π), share of negatives in the target divided by that in the source; NaN for a method without π.
+        R = (1−π′)/(1−π), share of negatives in the target divided by that in the source; with label errors
+        (1−ε−π′)/(1−ε−π). NaN for a method without π.
     separation : float
         Squared distance ‖μ_U − μ_P‖² between the positives and the source population (the target, for KM2-LS); NaN for
         a method without a kernel.
@@ -145,9 +147,10 @@ class PriorEstimate:
         Whether to publish the number is the verdict of :func:`diagnose`.
     details : dict
         Settings of the method, such as kernel and bandwidth; "source_prior_range": the ends of a range or the 2.5% and
-        97.5% points of a distribution; "negative_ratio_interval": the ends of the interval of R; "mean": the mean of
-        all π′ in [0, 1], each as probable as R and π make it, for decisions; "audit": what the audits of source and
-        target show by themselves.
+        97.5% points of a distribution; "label_error", "label_error_range" and "label_error_standard_error": the share
+        of labelled rows that are not positive, if one was given; "negative_ratio_interval": the ends of the interval of
+        R; "mean": the mean of all π′ in [0, 1], each as probable as R and π make it, for decisions; "audit": what the
+        audits of source and target show by themselves.
     evidence : object
         Data for the pictures of the estimate (:mod:`priorshift.plots`). Not part of `to_dict`.
 
@@ -186,7 +189,8 @@ class PriorEstimate:
             return False
         if not self.details.get("source_prior_range"):  # a known source prior
             return False
-        width_if_known = (1 - self.source_prior) * (ends[1] - ends[0])
+        purity = 1 - self.details.get("label_error", 0.0)
+        width_if_known = (purity - self.source_prior) * (ends[1] - ends[0])
         return bool(self.interval.width > max(_WIDE, _MAINLY * width_if_known))
 
     def excess(self, gamma: ArrayLike) -> NDArray[np.float64]:
@@ -253,22 +257,6 @@ class PriorEstimate:
         """
         return result_tables.to_frame([{"method": self.method, "status": self.status, **self.numbers()}])
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write a report as one self-contained HTML file, or as a PDF.
-
-        Parameters
-        ----------
-        path : str or path
-            File to write.
-        title : str or None
-            Heading of the report.
-        command : str or None
-            Command that repeats the analysis, shown in the report.
-        """
-        from priorshift.report import write
-
-        write(self, path, title=title, command=command)
-
     def __eq__(self, other: object) -> bool:
         """Compare all attributes; unlike NaN, missing numbers are equal (None in `to_dict`)."""
         return self.to_dict() == other.to_dict() if isinstance(other, PriorEstimate) else NotImplemented
@@ -286,10 +274,14 @@ class PriorEstimate:
                 ratio = f"ratio of negatives {self.negative_ratio:.{digits}f}, {low:.{digits}f} to {high:.{digits}f}"
                 if self.interval.high < 1:
                     ends = format_range(round(self.interval.low, digits), self.interval.high, f".{digits}f")
-                text = f"target prior {ends} with {100 * level:g}% confidence; {ratio}"
+                text = f"target prior {ends} with {100 * level:g}% confidence"
+                if "label_error" not in self.details:  # with label errors R is not the ratio of negatives
+                    text += f"; {ratio}"
         text += f" ({self._method_in_words()}"
         if np.isfinite(self.source_prior):
             text += f", source prior {self._source_prior_in_words()}"
+        if "label_error" in self.details:
+            text += f", {self._label_error_in_words()} label errors"
         return text + _STATUS_NOTES.get(self.status or "", "") + ")"
 
     def _repr_html_(self) -> str:
@@ -303,6 +295,16 @@ class PriorEstimate:
             return self.method
         is_audit_alone = self.interval is not None and self.interval.method == "audit"
         return "audit" if is_audit_alone else f"{self.method} and audit"
+
+    def _label_error_in_words(self) -> str:
+        """Return the share of label errors as a percentage, a range of them, or one with its error."""
+        value, ends, origin = (self.details[f"label_error{name}"] for name in ("", "_range", "_by"))
+        if origin == "range":
+            low, high = (f"{100 * end:.3g}" for end in ends)
+            return f"at most {high}%" if ends[0] <= 0 else f"{low} to {high}%"
+        if origin == "distribution":
+            return f"{100 * value:.3g} ± {100 * self.details['label_error_standard_error']:.2g}%"
+        return f"{100 * value:.3g}%"
 
     def _source_prior_in_words(self) -> str:
         """Return the source prior as a number, a range, or a number with its error or its estimator."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from priorshift.errors import InputError
 from priorshift.io.parameters import check_count, check_prior
 
-__all__ = ["gaussian", "label_some", "shift_labels"]
+__all__ = ["gaussian", "gaussian_classes", "label_some", "shift_labels"]
 
 Random = int | np.random.Generator | None
 
@@ -192,6 +192,110 @@ def gaussian(
         source_prior=source_prior,
         target_prior=target_prior,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSample:
+    """Samples of several labelled classes, a source population and a target with known shares.
+
+    Attributes
+    ----------
+    classes : dict of str to ndarray of shape (rows, features)
+        Labelled rows of each class.
+    unlabeled, target : ndarray of shape (rows, features)
+    unlabeled_labels, target_labels : ndarray of str
+        The true classes, "rest" for rows of no labelled class.
+    source_priors, target_priors : dict of str to float
+        Shares of the classes, the rest included, in the two populations.
+    """
+
+    classes: dict[str, NDArray[np.float64]]
+    unlabeled: NDArray[np.float64]
+    target: NDArray[np.float64]
+    unlabeled_labels: NDArray[np.str_]
+    target_labels: NDArray[np.str_]
+    source_priors: dict[str, float]
+    target_priors: dict[str, float]
+
+    @property
+    def X(self) -> NDArray[np.float64]:
+        """Labelled rows of all classes, then unlabelled rows, as `fit` takes them."""
+        return np.concatenate([*self.classes.values(), self.unlabeled])
+
+    @property
+    def y(self) -> NDArray[np.str_]:
+        """Name of the class of each labelled row; empty for unlabelled rows."""
+        sizes = [*map(len, self.classes.values()), len(self.unlabeled)]
+        return np.repeat([*self.classes, ""], sizes)
+
+
+def gaussian_classes(
+    source_priors: dict[str, float],
+    target_priors: dict[str, float],
+    *,
+    n_class: int = 200,
+    n_source: int = 1000,
+    n_target: int = 1000,
+    dimension: int = 10,
+    distance: float = 2.0,
+    random_state: Random = None,
+) -> ClassSample:
+    """Draw normal classes with unit variance, whose means have the same distance from the origin.
+
+    Parameters
+    ----------
+    source_priors, target_priors : dict of str to float
+        Shares of the labelled classes in the two populations; what is missing to 1 is the rest.
+    n_class : int
+        Labelled rows of each class.
+    n_source, n_target : int
+        Rows of the two populations.
+    dimension : int
+        Number of columns.
+    distance : float
+        Distance of each mean from the origin; the directions are random, but always the same for a dimension.
+    random_state : int, Generator or None
+        Seed of the rows.
+
+    Returns
+    -------
+    ClassSample
+
+    Examples
+    --------
+    >>> from priorshift import simulate
+    >>> s = simulate.gaussian_classes({"a": 0.2, "b": 0.3}, {"a": 0.5, "b": 0.1}, n_class=50, random_state=0)
+    >>> {name: rows.shape for name, rows in s.classes.items()}, s.target.shape
+    ({'a': (50, 10), 'b': (50, 10)}, (1000, 10))
+    >>> round(float((s.target_labels == "a").mean()), 2)
+    0.52
+    """
+    rng = np.random.default_rng(random_state)
+    names = [*source_priors, "rest"]
+    if set(source_priors) != set(target_priors) or "rest" in source_priors:
+        raise InputError("source_priors and target_priors must have the same classes, without the rest.")
+    means = np.random.default_rng(5).normal(size=(len(names), check_count("dimension", dimension, 1)))
+    means *= distance / np.linalg.norm(means, axis=1, keepdims=True)
+    shares = []
+    for priors in (source_priors, target_priors):
+        of_classes = [float(priors[name]) for name in source_priors]
+        if min(of_classes) < 0 or sum(of_classes) > 1 + 1e-12:
+            raise InputError(f"the shares {priors} must not be negative, and add up to at most 1.")
+        shares.append([*of_classes, max(1 - sum(of_classes), 0.0)])
+
+    def draw(classes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Draw a row of each of these classes."""
+        return means[classes] + rng.normal(size=(len(classes), means.shape[1]))
+
+    labeled = {name: draw(np.full(check_count("n_class", n_class, 2), k)) for k, name in enumerate(source_priors)}
+    numbers = [
+        rng.choice(len(names), size=n, p=np.array(p) / sum(p))
+        for n, p in zip((n_source, n_target), shares, strict=True)
+    ]
+    unlabeled, target = (draw(number) for number in numbers)
+    unlabeled_labels, target_labels = (np.array(names)[number] for number in numbers)
+    source, shifted = (dict(zip(names, p, strict=True)) for p in shares)
+    return ClassSample(labeled, unlabeled, target, unlabeled_labels, target_labels, source, shifted)
 
 
 def label_some(

@@ -4,14 +4,15 @@ pickle and joblib store every estimator, and run whatever code a file contains w
 arrays and class names, and creates only objects of classes that it is told to trust: pass it `TYPES`.
 """
 
-from priorshift import audit, problem, results, shifted_classifier, source_prior
-from priorshift.embedding import gram, random_features, samples
+from priorshift import audit, class_source, problem, results, shifted_classifier, source_prior
+from priorshift.embedding import class_values, gram, random_features, samples
 from priorshift.inference import audit_combination, prior_knowledge
 from priorshift.io import encoding, observations, row_metadata, sample_size, scaling, source_encoder, tables
 from priorshift.kernels import kernel
-from priorshift.methods import drpu, kernel_ratio, km_ls, network, nnpu, tcpu, witness_shift
+from priorshift.methods import drpu, kernel_ratio, km_ls, multiclass, network, nnpu, tcpu, witness_shift
 from priorshift.scores import (
     calibration,
+    class_scores,
     counts,
     cross_fitting,
     level_sets,
@@ -23,8 +24,21 @@ from priorshift.scores import (
 from priorshift.source_prior import km, mixture_prior
 
 _MODULES = (
-    *(drpu, kernel_ratio, km, km_ls, mixture_prior, nnpu, shifted_classifier, tcpu, witness_shift),  # estimators
-    *(audit, audit_combination, calibration, counts, cross_fitting, encoding, gram, kernel, level_sets),
+    *(drpu, kernel_ratio, km, km_ls, mixture_prior, multiclass, nnpu, shifted_classifier, tcpu, witness_shift),
+    *(
+        audit,
+        audit_combination,
+        calibration,
+        class_scores,
+        class_source,
+        class_values,
+        counts,
+        cross_fitting,
+        encoding,
+        gram,
+        kernel,
+        level_sets,
+    ),
     *(network, observations, posterior, prior_knowledge, problem, random_features, ratio_test, results),
     *(row_metadata, samples, scaling, scored_source, sample_size, source_encoder, source_prior, tables, witness),
 )

@@ -115,7 +115,7 @@ class Client:
     def ask(self, method, path, **named):
         return self.http.request(method, f"/{FOLDER}/{path}", headers=OURS, **named)
 
-    def wait(self, task, until=("done", "failed", "cancelled"), seconds=60):
+    def wait(self, task, until=("done", "failed", "cancelled"), seconds=300):
         end = time.monotonic() + seconds
         while (story := self.ask("GET", f"tasks/{task}").json())["state"] not in until:
             assert time.monotonic() < end, story
@@ -220,6 +220,12 @@ def test_who_has_the_cookie_may_look(client, headers):
     assert client.http.request("GET", f"/{FOLDER}/", headers=headers).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["about/", "tasks/", "example/", "fields/"])
+def test_an_address_with_a_slash_too_many_is_unknown_and_not_redirected(client, path):
+    answer = client.ask("GET", path)
+    assert answer.status_code in (404, 405) and "location" not in answer.headers
+
+
 def test_a_key_is_exchanged_once_for_a_cookie_that_browsers_send_only_to_the_app(client):
     used = []
     key = KEYS.add(lambda: used.append(True))
@@ -287,9 +293,12 @@ def test_an_error_of_ours_is_a_sentence_with_headers(site, client, monkeypatch, 
 def test_the_page_asks_nothing_of_others_and_has_no_code_in_it():
     page = Path(Site.__init__.__code__.co_filename).with_name("page")
     names = {path.name for path in page.iterdir()}
-    assert names == {"index.html", "app.css", "app.js", "ask.js", "files.js", "known.js", "names.js", "result.js"}
-    html = (page / "index.html").read_text(encoding="utf-8")
-    assert not re.search(r"<style|\sstyle=|\son\w+=|<script>|javascript:", html)
+    pages = {"index.html", "watch.html"}
+    scripts = {"app.js", "ask.js", "classes.js", "files.js", "known.js", "names.js", "result.js", "watch.js"}
+    assert names == {*pages, "app.css", *scripts}
+    for name in pages:
+        html = (page / name).read_text(encoding="utf-8")
+        assert not re.search(r"<style|\sstyle=|\son\w+=|<script>|javascript:", html)
     for name in names:
         assert "//" not in re.sub(
             r"^\s*//.*$|(?<=[;,{]) //.*$", "", (page / name).read_text(encoding="utf-8"), flags=re.M
@@ -628,9 +637,9 @@ def test_refused_settings_are_a_sentence(client, brought):
 
 
 def test_what_the_page_says_otherwise_is_what_the_library_says():
-    source = "".join(
-        path.read_text(encoding="utf-8") for path in Path(ps.__file__).parent.rglob("*.py") if "app" not in path.parts
-    )
+    package = Path(ps.__file__).parent
+    modules = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "app"]
+    source = "".join(path.read_text(encoding="utf-8") for path in modules)
     joined = re.sub(r'"\s*\n\s*f?"', "", source)  # sentences in several literals
     for phrase in PHRASES:
         assert phrase in joined, phrase
@@ -938,6 +947,23 @@ def test_jobs_and_files_of_a_page_that_was_closed_are_given_up(client, site, bro
     assert client.begin(files).status_code == 410 and client.begin(brought).status_code == 201
 
 
+@pytest.mark.parametrize("error", [OSError("too many processes"), RuntimeError("can't start new thread")])
+def test_a_job_fails_with_a_sentence_while_no_worker_can_be_started(queue, monkeypatch, error):
+    from priorshift.app import queue as module
+
+    def refuse(limits):
+        raise error
+
+    monkeypatch.setattr(module, "Worker", refuse)
+    tasks = queue()
+    refused = tasks.add("run", {}, {})
+    until(lambda: refused.state == "failed")
+    assert "cannot be started" in refused.message
+    monkeypatch.setattr(module, "Worker", Idle)
+    later = tasks.add("run", {}, {})
+    until(lambda: later.state == "running")  # the queue has gone on
+
+
 def test_a_job_that_takes_too_long_is_ended(queue):
     tasks = queue(seconds=0.2)
     story = tasks.add("run", {}, {})
@@ -954,7 +980,7 @@ def test_what_memory_does_not_hold_and_what_we_did_wrong_are_sentences(capsys):
     asked = {"kind": "run", "files": {"target": {"path": "/x/1.csv", "name": "t.csv"}}, "folder": ""}
     wrongs = {MemoryError(): False, ZeroDivisionError(): True, InputError("target (/x/1.csv) is odd; mend it."): True}
     for wrong, goes_on in wrongs.items():
-        work = SimpleNamespace(Order=Order, STEPS={}, WORK={"run": lambda *_, wrong=wrong: raising(wrong)})
+        work = SimpleNamespace(Order=Order, ORDERS={}, STEPS={}, WORK={"run": lambda *_, wrong=wrong: raising(wrong)})
         assert worker._answer(pipe, asked, LIMITS, work) is goes_on
     assert "more memory than this app may use" in said[0]["error"] and said[0]["exits"]
     assert "(ZeroDivisionError)" in said[1]["error"] and "Traceback" in capsys.readouterr().err
@@ -977,7 +1003,7 @@ def test_a_full_disk_is_a_sentence_without_a_path(client, site, monkeypatch, cap
             raise full
 
     for work in (lambda *_: raising(full), write_in_one_piece):
-        jobs = SimpleNamespace(Order=Order, STEPS={}, WORK={"run": work})
+        jobs = SimpleNamespace(Order=Order, ORDERS={}, STEPS={}, WORK={"run": work})
         assert worker._answer(pipe, asked, LIMITS, jobs)
     assert said[0]["error"].startswith("There is no space left on the disk")
     assert said[1]["error"] == f"Cannot write report.html: {os.strerror(number)}. No file was changed."
@@ -1322,6 +1348,24 @@ def test_a_head_must_come_in_time_and_a_used_connection_is_kept(tmp_path):
         used.close()
 
 
+@on_linux
+def test_a_body_that_is_no_http_closes_the_connection_without_a_traceback(tmp_path):
+    with running(tmp_path) as (process, host, token):
+        head = f"GET /{token[0]}/about HTTP/1.1\r\nHost: {host}\r\nCookie: {token[1]}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        with socket.create_connection(host.split(":"), timeout=10) as together:
+            together.sendall(head.encode() + b"no chunk\r\n")
+            assert b" 400 " in together.recv(100)
+        with socket.create_connection(host.split(":"), timeout=10) as later:
+            later.sendall(head.encode())
+            assert b" 200 " in later.recv(1000)
+            later.sendall(b"no chunk\r\n")
+            with suppress(ConnectionError):
+                while later.recv(1000):  # until it is closed
+                    pass
+        assert asked(host, token, "about")[0] == 200
+        ended(process, signal.SIGTERM, tmp_path)  # which has said nothing on stderr
+
+
 def test_exhausted_files_are_no_traceback(caplog):
     loop = asyncio.new_event_loop()
     try:
@@ -1350,7 +1394,7 @@ def test_the_command_refuses(options, sentence, capsys):
 def test_a_port_that_is_taken_is_a_sentence(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["app", "--no-browser", "--port", str(taken.getsockname()[1])]) == 2
-    assert "Choose another --port" in capsys.readouterr().err
+    assert "Correct --host or --port" in capsys.readouterr().err
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):

@@ -407,8 +407,48 @@ def another_server():
         server.shutdown()
 
 
+def test_a_month_is_added_to_a_series_and_the_next_one_to_its_state(chromium, addresses, tmp_path):
+    rng = np.random.default_rng(0)
+    shares = {"positive": (200, 1.0), "unlabeled": (800, 0.2), "2026-10": (300, 0.2), "2026-11": (300, 0.7)}
+    for name, (rows, share) in shares.items():
+        ill = rng.random(rows) < share
+        frame = pd.DataFrame(rng.normal(size=(rows, 3)) + 1.5 * ill[:, None], columns=["age", "dose", "score"])
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    with opened(chromium, addresses) as page:
+        page.click("text=Add this month’s file")
+        assert not serious_violations(page)
+        page.click("#start")
+        expect(page.locator("#problem")).to_contain_text("choose this month’s file", ignore_case=True)
+        page.click("#first > summary")
+        for role, file in (("target", "2026-10"), ("positive", "positive"), ("unlabeled", "unlabeled")):
+            page.set_input_files(f"#{role}", tmp_path / f"{file}.csv")
+        page.fill("#prior", "20")
+        page.click("#start")
+        page.wait_for_selector("#result:not([hidden]), #problem:not([hidden])")
+        assert page.is_visible("#result"), page.inner_text("#problem")
+        assert page.inner_text("#badge strong") == "No alarm" and not serious_violations(page)
+        for name in ("state.json", "model.priorshift"):
+            with page.expect_download() as download:
+                page.click(f"#download-{name.split('.')[0]}")
+            download.value.save_as(tmp_path / name)
+        page.reload()
+        for role, file in (("target", "2026-11.csv"), ("model", "model.priorshift"), ("state", "state.json")):
+            page.set_input_files(f"#{role}", tmp_path / file)
+        page.click("#start")
+        page.wait_for_selector("#result:not([hidden]), #problem:not([hidden])")
+        assert page.is_visible("#result"), page.inner_text("#problem")
+        assert page.inner_text("#badge strong") == "Alarm"
+        assert "has changed since '2026-11'" in page.inner_text("#lines")
+        frame = page.frame_locator("#report")
+        expect(frame.locator("h2").first).to_have_text("Alarms")
+        assert not page.is_visible("#has-model")
+        page.set_viewport_size({"width": 360, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 @needs_validator
 def test_the_page_is_valid_html():
     from importlib.resources import files as resources
 
-    assert not html_errors(resources("priorshift.app").joinpath("page", "index.html"))
+    page = resources("priorshift.app").joinpath("page")
+    assert not html_errors(page.joinpath("index.html"), page.joinpath("watch.html"))

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -278,6 +279,27 @@ def test_a_folder_and_a_missing_file_are_refused(tmp_path, command):
     command([*good, "--target", str(tmp_path / "no.csv")], "does not exist; check the path")
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_a_path_that_leads_to_no_file_is_described(several, tmp_path, command, monkeypatch):
+    good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
+    loop, closed = tmp_path / "loop.csv", tmp_path / "closed" / "t.csv"
+    loop.symlink_to(loop)
+    (tmp_path / "b.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+    more = [str(tmp_path / "b.csv")] * several
+    command([*good, "--target", str(loop), *more], "is a link that leads back to itself; pass the path of a file")
+    command([*good, "--target", str(tmp_path / "b.csv" / "t.csv"), *more], "does not exist; check the path")
+    look = os.stat
+
+    def refuse(path, *args, **named):
+        if str(path) == str(closed):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, *args, **named)
+
+    monkeypatch.setattr(os, "stat", refuse)  # whoever runs the tests: root may look into any folder
+    message = rf"cannot be read \(Permission denied\); check the permissions of {closed.parent}"
+    command([*good, "--target", str(closed), *more], message)
+
+
 @pytest.mark.parametrize("prior", ["0", "1", "-1", "nan", "inf"])
 def test_a_prior_that_is_none_is_refused(prior, tmp_path, command):
     command(write(tmp_path, GOOD), r"source_prior is .*, but it must be a number strictly between 0 and 1", prior)
@@ -315,7 +337,11 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
         (["--scenario", "censoring", "--identical-rows"], "under --scenario censoring the shared rows are known"),
         (["--id-column", "id"], "has no column 'id'; its columns are 'a', 'b', 'c'"),
         (["--drop", "z"], "no table has a column 'z' to drop"),
-        (["--drop", "a", "--drop", "b", "--drop", "c"], r"has 0 feature\(s\)"),
+        (["--drop", "a", "--drop", "b", "--drop", "c"], r"has no feature left, .*'a', 'b', 'c'.*; keep one"),
+        (["--seed", "9" * 5000], r"--seed: .{,300}$"),
+        (["--seed", "-" + "9" * 4000], r"random_state is -9{39}….{,100}, but it must be"),
+        (["--source-prior-counts", "1/" + "9" * 5000], r"'1/9+….{,250}$"),
+        (["--method", "tcpu", "--bandwidth", "1,500"], "--bandwidth: '1,500' cannot be read; expected a number"),
         (["--unknown"], "--unknown is not an option of priorshift estimate"),
         (["--plot", "picture.gif"], "must end in .png"),
         (["--plot", "nowhere/picture.png"], "is in a folder that does not exist"),
@@ -330,7 +356,8 @@ def test_wrong_use_of_the_command_is_one_sentence(arguments, message, tmp_path, 
     good = write(tmp_path, GOOD)
     before = sorted(tmp_path.iterdir())
     try:
-        code = main(["estimate", *good, "--source-prior", "0.2", *arguments])
+        prior = [] if "--source-prior-counts" in arguments else ["--source-prior", "0.2"]
+        code = main(["estimate", *good, *prior, *arguments])
     except SystemExit as stopped:
         code = stopped.code
     said = capsys.readouterr()
@@ -462,6 +489,8 @@ def test_what_used_to_end_in_a_traceback_is_a_sentence(call, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--random-state", "1e3"], "'1e3' is not a whole number, such as 10"),
+        (["--random-state", "9" * 5000], "is not a whole number"),
         (["--random-state", "-1"], "random_state is -1, but it must be None, a whole number from 0 on"),
         (
             ["--id-column", "a", "--drop", "a"],
@@ -523,6 +552,27 @@ def test_a_cell_that_never_ends_is_no_csv(tmp_path, command):
     (tmp_path / "long.csv").write_text("a,b,c\n1,2,x" + "y" * 200_000 + "\n")
     good = write(tmp_path, {k: v for k, v in GOOD.items() if k != "target"})
     command([*good, "--target", str(tmp_path / "long.csv")], r"is not a CSV file \(field larger than field limit")
+
+
+@pytest.mark.parametrize("mode", ["estimate", "--stream", "adapt", "sketch"])
+def test_a_quotation_mark_that_is_not_closed_ends_every_command_with_a_sentence(mode, tmp_path, capsys):
+    files = write(tmp_path, GOOD)
+    target = tmp_path / "target.csv"
+    lines = target.read_text().splitlines(keepends=True)
+    lines[4] = '"' + lines[4]
+    target.write_text("".join(lines))
+    output = tmp_path / "o.csv"
+    commands = {
+        "estimate": ["estimate", *files, "--source-prior", "0.2"],
+        "--stream": ["estimate", *files, "--source-prior", "0.2", "--stream"],
+        "adapt": ["adapt", *files, "--source-prior", "0.2", "--classifier", "logistic", "-o", str(output)],
+        "sketch": ["sketch", str(target), "-o", str(output)],
+    }
+    assert main(commands[mode]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and not output.exists()
+    assert said.err.splitlines()[-1].startswith("priorshift: ")
+    assert f"({target}) has a quotation mark in line 5 that is not closed" in said.err
 
 
 def test_an_array_of_records_is_refused():

@@ -15,7 +15,7 @@ from exact_problems import random_problem
 
 import priorshift as ps
 from priorshift.cli import main
-from priorshift.cli.options import number, prior
+from priorshift.cli.options import bandwidth, number, prior
 from priorshift.errors import InputError
 
 
@@ -481,7 +481,7 @@ def test_adapt_options_reach_both_estimators(files, tmp_path, capsys, monkeypatc
             made.append(self)
             raise InputError("seen")
 
-    monkeypatch.setattr("priorshift.cli.estimate.ShiftedClassifier", Watched)
+    monkeypatch.setattr("priorshift.cli.adapt.ShiftedClassifier", Watched)
     rest = ["--drop", "id", "--output", str(tmp_path / "o.csv"), "--no-standardize"]
     assert main(["adapt", *files, *rest, "--scenario", "censoring"]) == 2
     assert main(["adapt", *files, *rest, "--method", "km2-ls"]) == 2
@@ -704,3 +704,37 @@ def test_streaming_is_for_one_target_without_a_figure(files, options, tmp_path, 
     monkeypatch.chdir(tmp_path)
     assert main(["estimate", *files, "--drop", "id", "--stream", *options]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["estimate", "adapt"])
+def test_an_interval_with_nearly_every_prior_comes_with_a_warning(command, files, sample, tmp_path, capsys):
+    target = write(tmp_path / "two.csv", sample.target[:2, ::-1], "cba")
+    words = [*files[:5], target, *files[6:], "--id-column", "id"]
+    words += ["--classifier", "logistic", "-o", str(tmp_path / "o.csv")] if command == "adapt" else []
+    assert main([command, *words]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("no estimate of the target prior")
+    assert re.search(
+        r"warning: The interval, 0\.\d+ to 1\.\d+, contains nearly every prior, so there is no estimate from \d+ "
+        r"positive, \d+ unlabelled and 2 target rows\. Add rows",
+        said.err,
+    )
+    assert main(["estimate", *files, "--id-column", "id"]) == 0
+    assert "nearly every prior" not in capsys.readouterr().err
+
+
+def test_each_of_several_targets_with_a_wide_interval_is_named(files, sample, tmp_path, capsys):
+    target = write(tmp_path / "two.csv", sample.target[:2, ::-1], "cba")
+    assert main(["estimate", *files, "--target", target, "--id-column", "id"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("nearly every prior") == 1 and "The interval of target 'two', " in said
+
+
+def test_a_bandwidth_may_have_a_decimal_comma():
+    assert bandwidth("1,5") == bandwidth("1.5") == 1.5
+    assert bandwidth("1e-3") == 1e-3 and bandwidth("median") == "median"
+
+
+def test_the_package_is_a_program():
+    ended = subprocess.run([sys.executable, "-m", "priorshift", "--version"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"priorshift {ps.__version__}\n", "")

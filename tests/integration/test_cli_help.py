@@ -22,7 +22,7 @@ from priorshift.cli.parser import parser
 
 COMMANDS = parser().commands
 EXAMPLES = [(name, k) for name, command in COMMANDS.items() for k in range(len(command.examples))]
-RUN = [(name, k) for name, k in EXAMPLES if name in ("estimate", "diagnose", "report", "adapt", "sketch")]
+RUN = [(name, k) for name, k in EXAMPLES if name in ("estimate", "diagnose", "report", "adapt", "sketch", "watch")]
 
 
 def said_by(arguments, capsys):
@@ -103,8 +103,11 @@ def folder(tmp_path_factory):
     positive, unlabeled = rows(60, 1), rows(200, 0.2)
     samples = {"positive": positive, "unlabeled": unlabeled, "target": rows(150, 0.5)}
     samples |= {name: rows(120, 0.5) for name in ("jan", "feb", "mar")}
+    samples |= {name: rows(120, 0.2) for name in ("today", "history/first", "history/second")}
+    samples |= {"flu": rows(60, 1), "covid": rows(60, 0) * [1, -1, 1] - 2}
     samples["source"] = pd.concat([positive.assign(labeled=1), unlabeled.assign(labeled=0)])
     samples["months"] = pd.concat([samples[name].assign(month=name) for name in ("jan", "feb")])
+    (folder / "history").mkdir()
     for name, frame in samples.items():
         frame.to_csv(folder / f"{name}.csv", index=False)
     (folder / "target.csv.gz").write_bytes(gzip.compress((folder / "target.csv").read_bytes(), mtime=0))
@@ -118,15 +121,17 @@ def test_examples_run(name, k, folder, capsys, monkeypatch):
     if name == "report":
         pytest.importorskip("jinja2")
     monkeypatch.chdir(folder)
-    for earlier in range(k if name == "sketch" else 0):
+    for earlier in range(k if name in ("sketch", "watch") else 0):
         main(typed(name, earlier)[0])
     arguments, before = typed(name, k)
     if before:
         assert before[0] == "zcat"
         unpacked = io.BytesIO(gzip.decompress((folder / before[1]).read_bytes()))
         monkeypatch.setattr("sys.stdin", SimpleNamespace(closed=False, buffer=unpacked))
-    if name == "adapt" and "logistic" not in arguments:
+    if name == "adapt" and "logistic" not in arguments and "flu=flu.csv" not in arguments:
         arguments += ["--classifier", "logistic"]  # a network takes long
+    if name == "watch" and k == 0:
+        (folder / "fitted").unlink(missing_ok=True)
     written = [word for option, word in itertools.pairwise(arguments) if option in ("-o", "--output", "--plot")]
     for file in written:
         (folder / file).unlink(missing_ok=True)
@@ -150,7 +155,7 @@ def test_examples_run(name, k, folder, capsys, monkeypatch):
         ("estimate p.csv u.csv t.csv", "there is no option before 'p.csv'; name the option, such as --target p.csv"),
         ("demo p.csv", "there is no option before 'p.csv'; remove it"),
         ("estimate --target t --method tcup", "argument --method: 'tcup' is not one of auto, witness, tcpu, km2-ls, drpu; did you mean tcpu?"),
-        ("schema estimates", "argument NAME: 'estimates' is not one of estimate, diagnose, report, adapt, sketch, demo; did you mean estimate?"),
+        ("schema estimates", "argument NAME: 'estimates' is not one of estimate, diagnose, report, adapt, sketch, watch, demo; did you mean estimate?"),
         ("completion csh", "argument SHELL: 'csh' is not one of bash, zsh, fish"),
     ],
 )  # fmt: skip
@@ -313,3 +318,45 @@ def test_names_that_would_steer_a_terminal_are_shown_as_what_they_are(folder, tm
     assert said.endswith("xxx…)") and len(said) < 200
     assert "(\\x1b[31mred\\u202e\\nxxx" in said and said.isprintable()
     assert colours.printable("π′ 日本 👩\u200d⚕️\tx\n") == "π′ 日本 👩\u200d⚕️\tx\n"
+
+
+# ---- options that are repeated
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "first", "second"),
+    [
+        ("estimate", "--positive", "p.csv", "q.csv"),
+        ("estimate", "--unlabeled", "u.csv", "v.csv"),
+        ("estimate", "--source-prior", "0.2", "0.3"),
+        ("estimate", "--source-prior-counts", "1/5", "2/5"),
+        ("estimate", "--seed", "1", "2"),
+        ("estimate", "--method", "tcpu", "tcpu"),
+        ("estimate", "--output", "a.csv", "b.csv"),
+        ("adapt", "--target", "t.csv", "s.csv"),
+        ("adapt", "--top", "3", "4"),
+        ("sketch", "--like", "a", "b"),
+        ("app", "--port", "1", "2"),
+    ],
+)
+def test_an_option_that_takes_one_value_is_refused_if_it_is_repeated(command, option, first, second, capsys):
+    code, out, err = said_by([command, option, first, option, second], capsys)
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert f"{option} is given more than once" in err
+
+
+def test_an_option_is_repeated_under_any_of_its_names(capsys):
+    typed = ["estimate", "--target", "t.csv", "--random-state", "1", "--seed", "2"]
+    assert "--random-state/--seed is given more than once" in said_by(typed, capsys)[2]
+    assert "is given more than once" in said_by(["report", "-o", "a.html", "--output=b.html"], capsys)[2]
+
+
+def test_repeated_targets_are_joined():
+    typed = ["estimate", "--target", "a.csv", "b.csv", "--json", "--target", "c.csv", "--drop", "x", "--drop", "y"]
+    for _ in range(2):  # nothing is left of an earlier call
+        args = parser().parse_args(typed)
+        assert args.target == ["a.csv", "b.csv", "c.csv"] and args.drop == ["x", "y"]
+
+
+def test_options_without_values_may_be_repeated():
+    assert parser().parse_args(["estimate", "--target", "t.csv", "--json", "--json"]).json

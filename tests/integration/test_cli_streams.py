@@ -162,6 +162,45 @@ def test_a_full_disk_is_one_sentence(typed):
     assert ended.stderr.startswith(b"priorshift: cannot write the output: ") and ended.stderr.count(b"\n") == 1
 
 
+@posix
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["estimate", "schema"])
+def test_a_full_disk_is_one_sentence_also_at_the_end_of_a_command(command, unbuffered, folder):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    typed = ["schema", "report"] if command == "schema" else words(folder, str(folder / "target.csv"))
+    ended = program(*typed, shell=">/dev/full", env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith(b"priorshift: cannot write the output: No space left")
+
+
+# ---- a file behind standard input
+
+
+@posix
+@pytest.mark.parametrize(("command", "path", "sign"), [("estimate", "/dev/stdin", "<"), ("adapt", "/dev/fd/9", "9<")])
+def test_a_file_behind_a_number_is_read_like_a_pipe(command, path, sign, folder, tmp_path):
+    if not os.path.isdir("/dev/fd"):
+        pytest.skip("no /dev/fd")
+    output = tmp_path / "o.csv"
+    typed = words(folder, path, command=command)
+    typed += ["--classifier", "logistic", "-o", str(output)] if command == "adapt" else []
+    ended = program(*typed, shell=f"{sign}'{folder / 'target.csv'}'")
+    assert ended.returncode == 0 and ended.stdout.startswith(b"target prior "), ended.stderr
+    if command == "adapt":
+        assert output.read_text().startswith("a,b,sex,posterior,decision\n")
+
+
+@posix
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+def test_a_file_behind_standard_input_is_not_overwritten(path, folder, tmp_path):
+    [target] = copies(folder, tmp_path, "t.csv")
+    typed = [*words(folder, path, command="adapt"), "--classifier", "logistic", "-o", target]
+    ended = program(*typed, shell=f"<'{target}'")
+    assert ended.returncode == 2 and b"is one of the tables that are read; name another file." in ended.stderr
+    assert Path(target).read_bytes() == (folder / "target.csv").read_bytes()
+
+
 # ---- the studies
 
 INTERRUPTING = """

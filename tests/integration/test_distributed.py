@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
 import priorshift as ps
 from priorshift import threads
@@ -217,6 +218,22 @@ def test_estimates_are_those_of_tables_here(monkeypatch):
     assert estimate_prior(*frames, method=by_pairs, **how).details["columns"]["a"]["kind"] == "number"
     censored = ps.TCPU(0.2, scenario="censoring", kernel="laplace", embedding="exact", standardize=False)
     same_estimate(estimate_prior(*arrays, method=censored), ps.estimate_prior(P, U, T, method=censored))
+
+
+@pytest.mark.parametrize("method", ["witness", "tcpu"])
+def test_several_classes_are_those_of_tables_here(method):
+    priors = {"a": 0.2, "b": 0.3}
+    s = ps.simulate.gaussian_classes(
+        priors, {"a": 0.5, "b": 0.1}, n_class=60, n_source=150, n_target=120, dimension=3, random_state=0
+    )
+    shift = ps.MulticlassShift(priors, method=method, model=LogisticRegression(), repeats=1, random_state=0)
+    here = ps.estimate_prior(s.classes, s.unlabeled, s.target, method=shift, stream=True)
+    classes = {**s.classes, "a": da.from_array(s.classes["a"], chunks=(25, 3))}
+    unlabeled, target = (da.from_array(X, chunks=(70, 3)) for X in (s.unlabeled, s.target))
+    found = ps.estimate_prior(classes, unlabeled, target, method=shift)
+    for name, estimate in here.items():
+        assert found[name].raw == pytest.approx(estimate.raw, rel=1e-9)
+        assert found[name].standard_error == pytest.approx(estimate.standard_error, rel=1e-9)
 
 
 def test_weights_and_columns_to_drop_may_stand_in_one_table():

@@ -9,8 +9,9 @@ import pytest
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.cli.output import check_writable
+from priorshift.decision_files import decide_targets
 from priorshift.errors import InputError
-from priorshift.io.files import atomic_write
+from priorshift.io.files import FileVersion, atomic_write, check_unchanged
 
 SAMPLE = ps.simulate.gaussian(0.2, 0.6, 100, 100, dimension=2, shared=False, random_state=0)
 WRITERS = {"--plot": "o.png", "--output": "o.csv"}
@@ -190,3 +191,59 @@ def test_the_mean_posterior_is_that_of_the_file(run, tmp_path):
     made = pd.read_csv(tmp_path / "o.csv", dtype=str).map(float)
     np.testing.assert_array_equal(made[["a", "b"]], SAMPLE.target)
     np.testing.assert_array_equal(made["posterior"] > 0.5, made["decision"] == 1)
+
+
+# ---- a target that changes between the two times that adapt reads it
+
+
+def write_rows(path, rows):
+    """Write rows as a table with a column of months, in the format of the path's ending."""
+    frame = pd.DataFrame(rows, columns=list("ab")).assign(month=np.resize(["jan", "feb"], len(rows)))
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        frame.to_csv(path, index=False)
+
+
+CHANGES = {
+    "other rows": lambda path: write_rows(path, SAMPLE.target[::-1]),
+    "more rows": lambda path: write_rows(path, np.vstack([SAMPLE.target, SAMPLE.target[:10]])),
+    "fewer rows": lambda path: write_rows(path, SAMPLE.target[:-10]),
+    "no file": lambda path: path.unlink(),
+    "damage": lambda path: path.write_bytes(b'"'),
+}
+
+
+@pytest.mark.parametrize("options", [["--drop", "month"], ["--by", "month"]])
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".xlsx"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_target_that_changes_during_the_work_is_refused(change, ending, options, tmp_path, capsys, monkeypatch):
+    target, output = tmp_path / f"t{ending}", tmp_path / f"o{ending}"
+    write_rows(target, SAMPLE.target)
+    write_rows(tmp_path / "p.csv", SAMPLE.positive)
+    write_rows(tmp_path / "u.csv", SAMPLE.unlabeled)
+
+    def decide(*args, **named):
+        answer = decide_targets(*args, **named)
+        CHANGES[change](target)
+        return answer
+
+    monkeypatch.setattr("priorshift.cli.adapt.decide_targets", decide)
+    source = ["--positive", str(tmp_path / "p.csv"), "--unlabeled", str(tmp_path / "u.csv"), "--source-prior", "0.2"]
+    words = ["adapt", *source, "--target", str(target), "--target-prior", "0.5", "--classifier", "logistic"]
+    assert main([*words, *options, "-o", str(output)]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.splitlines()[-1].startswith(f"priorshift: --target ({target}) was changed")
+    assert not output.exists()
+
+
+def test_a_target_that_is_written_again_with_the_same_content_is_not_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    write_rows(path, SAMPLE.target)
+    version = FileVersion.from_path(path, "target")
+    write_rows(path, SAMPLE.target)
+    with check_unchanged(version):
+        pass
+    assert FileVersion.from_path(tmp_path, "target") is None and FileVersion.from_path("a\0b", "target") is None

@@ -22,6 +22,7 @@ from priorshift.experimental import release
 from priorshift.io.column_checks import ColumnUse
 from priorshift.report.contents import prior_status
 from priorshift.report.numbers import is_hidden, look_up
+from priorshift.report.provenance import python_call
 from priorshift.sketch import Histogram, ScoreModel
 from priorshift.warning_records import suppress_warnings
 
@@ -318,7 +319,7 @@ def test_a_page_of_private_samples_says_that_noise_was_added():
     P, U, T = tables()
     model = ScoreModel.fit(P, U, random_state=0)
     counts = [Histogram.from_sample(one, model) for one in (P, U, T)]
-    counts[2] = release(counts[2], 3, 1e-6, random_state=0)
+    counts[2] = release(counts[2], 3, 1e-6)  # a release from a seed is not private
     page = _seen(report.render(ps.estimate_prior(*counts, source_prior=0.3)))
     assert "Noise was added to the shared summaries" in page and "target with ε = 3 and δ = 1e-06" in page
     assert "the tables themselves, with all rows" in page
@@ -371,8 +372,6 @@ def test_how_it_was_made_is_told(results, pages):
 
 
 def test_the_call_on_the_page_gives_the_same_again(results):
-    from priorshift.report.contents import python_call
-
     P, U, T = tables()
     names = {"positive": P, "unlabeled": U, "target": T}
     *before, call = python_call(results["range"].settings, several=False).split("\n")
@@ -746,3 +745,63 @@ def _seen(page):
     text = re.sub(r"<svg.*?</svg>|<style>.*?</style>|<head>.*?</head>", " ", page, flags=re.DOTALL)
     text = re.sub(r"</?(?:bdi|data|strong|em|span|code|b)\b[^>]*>", "", text)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def test_several_classes_have_a_page_of_their_own(tmp_path):
+    shares = {"a": 0.2, "<b>": 0.3}
+    s = ps.simulate.gaussian_classes(shares, {"a": 0.5, "<b>": 0.1}, n_source=400, n_target=400, random_state=0)
+    found = ps.MulticlassShift(shares, random_state=0).fit(s.X, s.y).estimate(s.target)
+    page = report.render(found)
+    assert "How common is each class in the target?" in page and "&lt;b&gt;" in page and "<b>" not in page
+    assert page.count("<svg") == 2 and "f<sub>T</sub>" in page and "π′ = 1 − (1 − π)" not in page
+    for estimate in found.values():
+        assert f"{estimate.value:.3f}" in page
+    path = tmp_path / "classes.html"
+    found.report(path, title="Subtypes")
+    assert "<title>Subtypes" in path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def class_tables():
+    shares = {"a": 0.2, "<i>": 0.3}
+    s = ps.simulate.gaussian_classes(shares, {"a": 0.5, "<i>": 0.1}, n_source=400, n_target=400, random_state=0)
+    return s, shares
+
+
+def test_a_diagnosis_of_classes_is_a_page_with_its_verdict_and_tests(class_tables):
+    s, shares = class_tables
+    found = ps.diagnose(s.classes, s.unlabeled, s.target, source_prior=shares, random_state=0)
+    page, seen = report.render(found), _seen(report.render(found))
+    assert "May I publish these shares?" in seen and "The target has no class of its own" in seen
+    assert found.label_shift_test.text in seen and "&lt;i&gt;" in page and "<i>" not in page
+    *before, call = python_call(found.settings, several=False, of_classes=True).split("\n")
+    names = {"classes": s.classes, "unlabeled": s.unlabeled, "target": s.target}
+    exec("\n".join(before), names)
+    assert eval(call, names).to_dict() == found.to_dict() and "source_prior={'a': 0.2, '<i>': 0.3}" in seen
+    record = found.to_dict()
+    for value, pointer in re.findall(r'<data value="([^"]+)" data-key="([^"]+)">', page):
+        assert look_up(record, pointer) == pytest.approx(float(value), rel=1e-12), pointer
+
+
+def test_classes_in_several_targets_are_one_page(class_tables):
+    s, shares = class_tables
+    targets = {"2023": s.target[:200], "2024": s.target[200:]}
+    found = ps.diagnose_targets(s.classes, s.unlabeled, targets, source_prior=shares, random_state=0)
+    for result, question in ((found, "p of no new class"), (found.estimates, "were not checked")):
+        page = report.render(result)
+        seen, record = _seen(page), result.to_dict()
+        assert "How common is each class in the targets?" in seen and question in seen
+        assert "2 targets of one source, 3 classes" in seen and page.count("<svg") == 3  # one of each class
+        assert "Share of a in each target" in seen and "Share of positives" not in seen
+        for value, pointer in re.findall(r'<data value="([^"]+)" data-key="([^"]+)">', page):
+            assert look_up(record, pointer) == pytest.approx(float(value), rel=1e-12), pointer
+
+
+def test_the_call_of_a_diagnosis_of_classes_has_ranges_and_other_settings():
+    settings = {"source_prior": {"a": [0.1, 0.2], "b": "scipy.stats.beta(2, 8)"}, "random_state": 0}
+    lines = python_call(settings, several=True, of_classes=True).split("\n")
+    assert lines[0] == "import scipy.stats" and "{'a': (0.1, 0.2), 'b': scipy.stats.beta(2, 8)}" in lines[-1]
+    assert lines[-1].startswith("ps.diagnose_targets(classes, unlabeled, targets, ")
+    lines = python_call({"rest": False, "repeats": 5, "random_state": 0}, several=False, of_classes=True).split("\n")
+    assert lines[1].startswith("estimator = ps.MulticlassShift(") and "rest=False" in lines[1]
+    assert lines[-1] == "ps.diagnose(classes, None, target, method=estimator)"

@@ -12,8 +12,8 @@ import priorshift as ps
 from priorshift import Interval, PriorEstimate, report
 from priorshift.errors import PriorShiftWarning
 from priorshift.plots.sensitivity import VariantsDisplay
-from priorshift.report.contents import IntervalGraphic
 from priorshift.report.numbers import name, plain
+from priorshift.report.pictures import IntervalGraphic
 from priorshift.warning_records import suppress_warnings
 
 pytest.importorskip("jinja2")

@@ -19,6 +19,7 @@ from priorshift.diagnosis.columns import Driver
 from priorshift.diagnosis.sensitivity import Move, Violation
 from priorshift.diagnosis.shift_tests import LabelShiftTest
 from priorshift.io.column_checks import ColumnUse
+from priorshift.monitoring import Alarm, MonitorPoint
 
 jsonschema = pytest.importorskip("jsonschema")
 pytestmark = pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
@@ -50,6 +51,10 @@ def folder(tmp_path_factory):
 
     for name, count, prior in (("p", 60, 1.0), ("u", 200, 0.3), ("t", 200, 0.6)):
         rows(count, prior).to_csv(folder / f"{name}.csv", index=False)
+    named = {"1": "sick", "0": "rest"}  # the audit with the names of classes
+    audited = pd.read_csv(folder / "t.csv", dtype={"seen": str})
+    audited.assign(truth=audited["seen"].map(named)).to_csv(folder / "named.csv", index=False)
+    (rows(60, 0.0).assign(a=lambda frame: frame["a"] - 4)).to_csv(folder / "q.csv", index=False)
     same = rng.normal(size=(25, 2))
     for name, X in (("p0", same[::-1]), ("u0", same), ("t0", rng.normal(size=(9, 2)))):
         pd.DataFrame(X, columns=["a", "b"]).to_csv(folder / f"{name}.csv", index=False)
@@ -77,7 +82,10 @@ def run(folder, printed, monkeypatch, capsys):
 
 
 THREE = "--positive p.csv --unlabeled u.csv --target t.csv"
+CLASSES = "--positive sick=p.csv --positive cold=q.csv --unlabeled u.csv"
 PLAIN = "--drop month --drop w --drop seen --drop ward --json"
+REST_OF_PLAIN = "--drop w --drop seen --drop ward --json"
+SHARES = "--source-prior sick=0.3 --source-prior cold=0.05-0.1"
 NONE = "--positive p0.csv --unlabeled u0.csv --target t0.csv --json"
 COMMANDS = {
     "witness": f"estimate {THREE} {PLAIN}",
@@ -97,10 +105,24 @@ COMMANDS = {
     "several files": f"estimate --positive p.csv --unlabeled u.csv --target t.csv u.csv {PLAIN} --method tcpu",
     "several by km2-ls": f"estimate {THREE} --by month --drop w --drop seen --drop ward --json --method km2-ls",
     "strata": f"estimate {THREE} --stratify month --drop w --drop seen --drop ward --source-prior 0.3 --json",
+    "classes": f"estimate {CLASSES} --target t.csv {PLAIN} --source-prior sick=0.3 --source-prior cold=0.05-0.1",
+    "classes, tcpu": f"estimate {CLASSES} --target t.csv --drop seen --drop w --method tcpu --json",
+    "classes, several": f"estimate {CLASSES} --target t.csv --by month --drop w --drop seen --drop ward --json",
+    "classes, audits": f"estimate {CLASSES} --target named.csv {PLAIN} --audit-column truth --source-prior sick=0.3 "
+    "--source-prior cold=0.05-0.1",
+    "classes, no rest": f"estimate --positive sick=p.csv --positive cold=q.csv --no-rest --target t.csv {PLAIN}",
+    "one class": f"estimate --positive sick=p.csv --unlabeled u.csv --target t.csv {PLAIN} --source-prior 0.3",
+    "one class, several": f"estimate --positive sick=p.csv --unlabeled u.csv --target t.csv u.csv {PLAIN}",
     "streamed": f"estimate {THREE} {PLAIN} --stream --source-prior 0.3",
     "demo": "demo --json",
     "adapt": f"adapt {THREE} {PLAIN} --classifier logistic --source-prior 0.3 -o decided.csv",
     "adapt, prior given": f"adapt {THREE} {PLAIN} --classifier logistic --target-prior 0.5 --source-prior 0.3 -o d.csv",
+    "adapt, classes": f"adapt {CLASSES} --target t.csv {PLAIN} {SHARES} -o decided.csv",
+    "adapt, classes by month": f"adapt {CLASSES} --target t.csv --by month {SHARES} {REST_OF_PLAIN} -o decided.csv",
+    "diagnose, classes": f"diagnose {CLASSES} --target t.csv {PLAIN} {SHARES}",
+    "diagnose, classes by month": f"diagnose {CLASSES} --target t.csv --by month {SHARES} {REST_OF_PLAIN}",
+    "diagnose, no rest": f"diagnose --positive sick=p.csv --positive cold=q.csv --no-rest --target t.csv {PLAIN}",
+    "report, classes": f"report {CLASSES} --target t.csv {PLAIN} {SHARES} -o page.html",
     "diagnose": f"diagnose {THREE} {PLAIN}",
     "diagnose, threshold": f"diagnose {THREE} --drop seen --drop w --source-prior 0.3 --threshold 0.5 --json",
     "diagnose, nothing told": f"diagnose {NONE} --source-prior 0.2",
@@ -124,6 +146,11 @@ def test_the_cases_are_what_they_are_called(run):
     assert set(several["targets"]) == {"jan", "=feb"} and several["targets"]["jan"]["band"] and several["equality"]
     assert strata["pooled"] and strata["by"] == "month"
     assert run(COMMANDS["several by km2-ls"])["equality"] is None
+    classes, by_month = run(COMMANDS["classes"]), run(COMMANDS["classes, several"])
+    assert list(classes["classes"]) == ["sick", "cold", "rest"] and classes["classes"]["sick"]["band"]
+    assert set(by_month["targets"]) == {"jan", "=feb"} and len(by_month["differences"]) == 3 and by_month["equality"]
+    assert run(COMMANDS["one class"])["classes"]["rest"]["band"] is None
+    assert set(run(COMMANDS["classes, audits"])["classes"]["sick"]["details"]["audit"]) == {"target"}
 
 
 def test_drpu_prints_as_the_schema_says(run, monkeypatch):
@@ -154,6 +181,27 @@ def test_sketches_and_estimates_from_them_print_as_their_schemas_say(run):
     assert errors("estimate", output) == []
 
 
+def test_a_monitor_prints_as_its_schema_says(run, folder, monkeypatch, capsys):
+    drop = "--drop w --drop seen --drop ward"
+    model = run(f"watch --model fitted --positive p.csv --unlabeled u.csv --source-prior 0.3 --by month {drop} --json")
+    batch = run("watch --model fitted --state state.json --target u.csv --json")
+    (folder / "none.csv").write_text((folder / "t.csv").read_text().partition("\n")[0] + "\n")
+    empty = run("watch --model fitted --state state.json --target none.csv --time noon --json")
+    assert main(["watch", "--model", "fitted", "--state", "state.json", "--target", "t.csv", "--json"]) in (3, 4)
+    alarm = json.loads(capsys.readouterr().out)
+    acknowledged = run("watch --model fitted --state state.json --acknowledge --json")
+    outputs = [model, batch, empty, alarm, acknowledged]
+    assert [one["kind"] for one in outputs] == ["model", "batch", "batch", "batch", "acknowledgement"]
+    assert {point["series"] for point in batch["points"]} == {"jan", "=feb"} and empty["points"][0]["value"] is None
+    assert any(point["alarms"] for point in alarm["points"])
+    for one in outputs:
+        assert errors("watch", one) == []
+    point = batch["points"][0]
+    for key in point:
+        assert errors("watch", {**batch, "points": [{**point, key: {"no": ["such"]}}]}), key
+        assert errors("watch", {**batch, "points": [{other: point[other] for other in point if other != key}]}), key
+
+
 def places(output, path=()):
     """Paths of all that a JSON value holds; of a list and of what users named, in the first item alone."""
     items = [*output.items()] if isinstance(output, dict) else [*enumerate(output)] if isinstance(output, list) else []
@@ -181,19 +229,26 @@ def changed(output, path, change):
 
 
 def is_named_by_users(path):
-    return path[-2:-1] in [("targets",), ("estimators",)] or path[-3:-1] == ("details", "columns")
+    names = ("targets", "estimators", "classes", "coefficients", "gains")
+    in_gains, in_columns = path[-3:-2] == ("gains",), path[-3:-1] == ("details", "columns")
+    by_class = path[-3:-1] in [("settings", "source_prior"), ("settings", "label_error")]
+    return path[-2:-1] in [(name,) for name in names] or in_gains or in_columns or by_class
 
 
 OPTIONAL = {
     "details": ("mixture_prior", "km2_prior", "overlap", "audit", "columns", "fitted_rows", "private", "strata"),
     "audit": ("source", "target"),
-    "settings": ("source_prior", "shared", "audit", "weights", "groups", "drop", "threshold", "by"),
+    "settings": ("source_prior", "shared", "audit", "weights", "groups", "drop", "threshold", "by", "rest"),
 }
 
 
 @pytest.mark.parametrize(
-    "what", ["witness", "tcpu", "km2-ls", "audits", "strata", "adapt", "demo", "diagnose, several"]
-)
+    "what",
+    [
+        "witness", "tcpu", "km2-ls", "audits", "strata", "classes", "classes, several", "adapt", "demo",
+        "diagnose, several", "diagnose, classes", "diagnose, classes by month", "adapt, classes",
+    ],
+)  # fmt: skip
 def test_outputs_that_lack_a_key_have_one_more_or_a_wrong_type_are_refused(what, run):
     output, judge = run(COMMANDS[what]), validator(COMMANDS[what].split()[0])
     tried = {"lack": 0, "type": 0, "more": 0}
@@ -242,6 +297,9 @@ def test_every_attribute_of_a_result_is_a_field_of_its_schema():
     of_diagnosis = diagnose["diagnosis"]["properties"]
     parts = diagnose["diagnosis"]["properties"] | diagnose["of_source"]["properties"]
     assert set(parts) == {field.name for field in fields(ps.Diagnosis)} | {"next_steps"}
+    of_classes = diagnose["class_diagnosis"]["properties"] | diagnose["of_class_source"]["properties"]
+    assert set(of_classes) == {field.name for field in fields(ps.ClassDiagnosis)}
+    assert set(ps.MulticlassShift().get_params()) - {"verbose"} <= set(of_classes["settings"]["properties"])
     settings = parts["settings"]["properties"]
     assert set(ps.WitnessShift().get_params()) - {"device", "keep_rows", "verbose"} <= set(settings)
     for said, result in (
@@ -249,11 +307,15 @@ def test_every_attribute_of_a_result_is_a_field_of_its_schema():
         (parts["columns"]["items"], ColumnUse),
         (estimate["estimate"], ps.PriorEstimate),
         (estimate["interval"], ps.Interval),
+        (schema("watch")["$defs"]["interval"], ps.Interval),
+        (schema("watch")["$defs"]["point"], MonitorPoint),
+        (schema("watch")["$defs"]["alarm"], Alarm),
         (of_diagnosis["label_shift_test"], LabelShiftTest),
         (of_diagnosis["sensitivity"]["properties"]["violation"], Violation),
         (diagnose["move"], Move),
     ):
-        assert set(said["properties"]) == {field.name for field in fields(result)} - {"evidence"}
+        names = {field.name for field in fields(result)}
+        assert set(said["properties"]) == (names if result is MonitorPoint else names - {"evidence"})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -298,4 +360,4 @@ def test_output_that_cannot_be_written_is_told_by_the_exit_code():
         run = subprocess.run(
             [sys.executable, "-c", code, "schema", "demo"], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    assert run.returncode == 2 and run.stderr == "priorshift: cannot use a file: No space left on device.\n"
+    assert run.returncode == 2 and run.stderr == "priorshift: cannot write the output: No space left on device.\n"

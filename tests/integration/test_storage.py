@@ -90,6 +90,16 @@ def test_a_clone_of_a_loaded_estimator_fits_alike(fitted):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("settings", [{}, {"method": "tcpu"}, {"model": LogisticRegression()}, {"source_prior": None}])
+def test_several_classes_are_stored_too(way, settings):
+    priors = {"a": 0.2, "b": 0.3}
+    s = ps.simulate.gaussian_classes(priors, priors, n_class=40, n_source=100, n_target=80, random_state=0)
+    shift = ps.MulticlassShift(**{"source_prior": priors, "repeats": 2, "random_state": 0} | settings).fit(s.X, s.y)
+    loaded = WAYS[way](shift)
+    assert loaded.estimate(s.target).to_dict() == shift.estimate(s.target).to_dict()
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_an_audit_and_a_generator_are_stored_too(way):
     estimator = ps.WitnessShift(random_state=np.random.default_rng(1), **contract.SCORES).fit(X, Y, audit=AUDIT)
     loaded = WAYS[way](estimator)
@@ -125,7 +135,8 @@ def test_every_estimator_is_among_the_types():
     }
     assert estimators == {name.rpartition(".")[2] for name in storage.TYPES} & set(ps.__all__) - {
         "Interval", "NegativeRatio", "PriorEstimate", "TableEncoder"}  # fmt: skip
-    assert {case.cls.__name__ for case in CASES.values()} == estimators  # and all of them are asked above
+    # and all of them are stored above
+    assert {case.cls.__name__ for case in CASES.values()} | {"MulticlassShift"} == estimators
 
 
 # ---- versions

@@ -208,6 +208,18 @@ def test_intervals_hold_with_few_positives():
         assert np.mean([line["coverage"] for line in lines if line["positives"] == m]) >= 0.92
 
 
+def test_a_new_class_is_reported_and_rarely_without_one():
+    """1200 draws without a new class, of which three standard errors are 1.9%, and 30 or 50 in each cell with one."""
+    lines = TRIALS["new_class"].lines(RESULTS)
+    without = [line for line in lines if line["share"] == 0]
+    for test in ("new_class", "label_shift"):
+        assert np.average([line[test] for line in without], weights=[x["repetitions"] for x in without]) <= 0.067
+        assert max(line[test] for line in without) <= 0.13  # 60 draws: three standard errors are 8%
+    large = [x for x in lines if (x["data"], x["rows"], x["labeled"], x["share"]) == ("gaussian", 2000, 200, 0.1)]
+    assert len(large) == 3 and all(line["new_class"] >= 0.9 for line in large)
+    assert np.mean([line["bound_above_share"] for line in lines if line["share"]]) <= 0.05
+
+
 def test_the_default_beats_tcpu_on_further_sets(study):
     assert sum(row["method"] == "Witness" for row in study["unseen"]) == 13 * 3 * 4
     assert mean_error(study["unseen"], "Witness") < mean_error(study["unseen"], "TCPU")
@@ -471,16 +483,32 @@ def test_km2_talks_no_high_prior_down_and_few_labels_are_covered():
 def test_sizes_take_the_time_and_memory_that_the_page_says():
     text = (ROOT / "benchmarks" / "results" / "any_size.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
-    most = {10_000: 1.5, 100_000: 6, 1_000_000: 40}
-    assert all(x["seconds"] <= most[x["rows"]] for x in lines if x["task"] == "in memory")
+    most = {10_000: 1, 100_000: 2, 1_000_000: 5}
+    in_memory = [x for x in lines if x["task"] == "in memory"]
+    assert all(x["seconds"] <= most[x["rows"]] and x["peak_mb"] <= 650 for x in in_memory)
     streamed = [x for x in lines if x["task"].startswith("Parquet")]
     assert len(streamed) == 6 and all(x["peak_mb"] < 1000 and x["low"] <= 0.6 <= x["high"] for x in streamed)
     ratios = {x["task"]: x["ratio"] for x in lines if x["task"].startswith("plan")}
-    assert 8 <= ratios["plan, default"] <= 12 and 8 <= ratios["plan, tcpu"] <= 12
+    assert all(ratio <= 12 for ratio in ratios.values())  # time grows with the rows, and what is fixed is small:
     assert all(x["fixed_seconds"] <= 2 for x in lines if x["task"].startswith("plan"))
     page = (ROOT / "docs" / "any-size.md").read_text(encoding="utf-8")
     for x in streamed:
         assert f"{x['seconds']:.0f} s, {x['peak_mb']} MB" in page
+    for x in in_memory:
+        size = f", {x['peak_mb']} MB" if x["rows"] == 1_000_000 else ""
+        assert f"{x['seconds']:.1f} s{size} |" in page
+    (further,) = (x["seconds"] for x in lines if x["task"] == "a further target")
+    assert f"A further target of a million rows takes {further:.1f} s" in page
+
+
+def test_km2_is_as_fast_on_real_tables_as_the_page_says():
+    with (ROOT / "benchmarks" / "results" / "km_tables.csv").open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    new, old = (max(float(line[f"{tree}_seconds"]) for line in lines) for tree in ("new", "old"))
+    assert new <= 5
+    page = " ".join((ROOT / "docs" / "any-size.md").read_text(encoding="utf-8").split())
+    assert f"on {len(lines)} problems of 4,000 rows from real tables it then takes at most {new:.1f} s" in page
+    assert f"where it took up to {old:.0f} s before" in page
 
 
 def test_routes_win_where_the_page_says():
@@ -520,3 +548,38 @@ def test_many_machines_are_as_fast_as_the_page_says():
         lines = list(csv.DictReader(file))
     page = " ".join((ROOT / "docs" / "any-size.md").read_text(encoding="utf-8").split())
     assert len(lines) == 3 and all(float(x["speed_up"]) > 1.2 and f"{x['speed_up']} times" in page for x in lines)
+
+
+def test_a_monitor_raises_few_false_alarms_and_is_not_asleep():
+    lines = TRIALS["monitor_quiet"].lines(RESULTS)
+    levels, others = ([line for line in lines if (line["rule"] == "level") == is_level] for is_level in (True, False))
+    assert len(levels) == 10 and all(line["ever"] <= 0.05 for line in levels)
+    assert all(line["ever"] >= 0.005 for line in levels if line["known"])
+    assert len(others) == 6
+    for line in others:
+        for rule in ("change", "assumption"):
+            alarms = 1000 * line["repetitions"] / (200 * line[rule])  # in runs of 1000 batches, run length 200
+            assert 1 - 3 / alarms**0.5 < line[rule] < 5
+
+
+def _delays(distance):
+    """Return the median delay of a monitor after 20 and after 500 quiet batches, for each size and change."""
+    lines = [line for line in TRIALS["monitor_delay"].lines(RESULTS) if line["distance"] == distance]
+    found = {(line["rows"], line["change"], line["shift"]): line["ours"] for line in lines}
+    assert len(found) == 16
+    return [(delay, found[rows, 500, shift]) for (rows, change, shift), delay in found.items() if change == 20]
+
+
+def test_a_monitor_is_not_slower_after_a_long_quiet_history():
+    assert all(late <= 1.25 * early for early, late in _delays(0.6))
+
+
+@pytest.mark.xfail(strict=True, reason="of 8 pairs of delays one is 3 and 4 batches")
+def test_a_monitor_of_separated_classes_is_not_slower_after_a_long_quiet_history():
+    assert all(late <= 1.25 * early for early, late in _delays(1.0))
+
+
+def test_a_monitor_is_almost_as_fast_as_a_chart_of_labels_where_rows_have_most_of_their_information():
+    lines = [line for line in TRIALS["monitor_delay"].lines(RESULTS) if line["distance"] == 1.0]
+    ratios = [line["ours"] / line["stated"] for line in lines]
+    assert len(ratios) == 16 and sum(ratio <= 2.5 for ratio in ratios) >= 15 and max(ratios) < 3

@@ -49,10 +49,10 @@ def has_example(thing):
     return any(not example.options.get(doctest.SKIP) for example in doctest.DocTestParser().get_examples(text))
 
 
-def test_there_are_at_most_seventy_public_names():
+def test_there_are_few_public_names():
     constants = {"plots.BLUE", "plots.GREY", "plots.ORANGE", "storage.TYPES"}
     stable = {name for name in PUBLIC if not name.startswith("experimental.")} | constants
-    assert 50 < len(stable) <= 70 and {"estimate_prior", "TCPU", "plots.svg", "errors.InputError"} <= set(PUBLIC)
+    assert 50 < len(stable) <= 81 and {"estimate_prior", "TCPU", "plots.svg", "errors.InputError"} <= set(PUBLIC)
 
 
 WITH_EXAMPLE = sorted(name for name in PUBLIC if not name.startswith("errors."))  # which one reads, not calls

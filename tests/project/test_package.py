@@ -47,11 +47,13 @@ def test_import_touches_no_random_state_and_sets_no_variables():
 
 ESTIMATORS = [
     "KernelRatio",
+    "MulticlassShift",
     "TCPU",
     "KM1",
     "KM2",
     "KM2LS",
     "DRPU",
+    "Monitor",
     "NNPUClassifier",
     "ShiftedClassifier",
     "TableEncoder",
@@ -59,8 +61,9 @@ ESTIMATORS = [
     "WitnessShift",
 ]
 RESULTS = ["PriorEstimate", "NegativeRatio", "Interval", "estimate_prior", "required_sample_size"]
-RESULTS += ["PriorEstimates", "TableEncoder", "estimate_priors"]
-RESULTS += ["Diagnosis", "Diagnoses", "diagnose", "diagnose_targets"]
+RESULTS += ["PriorEstimates", "ClassPriors", "ClassPriorsByTarget", "TableEncoder", "estimate_priors"]
+RESULTS += ["MonitorPoint", "Alarm"]
+RESULTS += ["Diagnosis", "Diagnoses", "diagnose", "diagnose_targets", "ClassDiagnosis"]
 MODULES = [
     "adapt", "audit", "datasets", "distributed", "errors", "experimental", "kernels", "plots", "simulate", "sketch",
     "storage",

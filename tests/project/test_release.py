@@ -132,6 +132,18 @@ def test_every_lower_bound_is_pinned_for_the_oldest_environment():
         assert Version(pin.version) == Version(bound.version), name
 
 
+FIXED = {  # the first release without the vulnerabilities that are known of older ones
+    "starlette": "1.3.1", "jinja2": "3.1.6", "dask": "2026.1.1", "distributed": "2026.1.1", "torch": "2.10", "skops": "0.13",
+    "pytest": "9.0.3", "playwright": "1.56",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_no_lower_bound_allows_a_release_with_a_known_vulnerability(name):
+    (bound,) = requirements(*OF_USERS, "suite")[name].specifier
+    assert bound.operator == ">=" and Version(bound.version) >= Version(FIXED[name])
+
+
 def test_the_suites_two_environments_differ_by_torch_alone():
     assert {one.partition(">")[0] for one in EXTRAS["test"]} == {"priorshift[suite,torch]"}
     assert "torch" not in requirements("suite")

@@ -125,6 +125,9 @@ def test_the_error_of_the_target_prior_widens_what_is_expected():
     [
         ({"top": 5, "recall": 0.5}, "exclude"),
         ({"top": 2.5}, "whole number"),
+        ({"top": 10**400}, "whole number"),
+        ({"top": float("nan")}, "whole number"),
+        ({"cost_ratio": float("inf")}, "positive number"),
         ({"cost_ratio": 0}, "positive number"),
         ({"precision": 1.2}, "at most 1"),
         ({"recall": "all"}, "recall"),
@@ -133,6 +136,11 @@ def test_the_error_of_the_target_prior_widens_what_is_expected():
 def test_rules_that_cannot_be_used(rule, keyword):
     with pytest.raises(InputError, match=keyword):
         decide(np.array([0.1, 0.2]), (np.zeros(2), np.ones(2)), 0.95, **rule)
+
+
+def test_more_rows_than_there_are_may_be_positive():
+    found = decide(np.array([0.1, 0.2]), (np.zeros(2), np.ones(2)), 0.95, top=10**30)
+    assert found.is_positive.all()
 
 
 def test_a_prior_of_zero_at_an_end_leaves_the_recall_open():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -62,6 +63,15 @@ class BoundedConnection(H11Protocol):
         """Process data; only a complete head ends the deadline."""
         super().data_received(data)
         self._update_deadline()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a malformed request and close the connection; nothing more is sent in answer to its beginning."""
+        with suppress(h11.LocalProtocolError):  # the answer has begun
+            super().send_400_response(msg)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the deadline."""

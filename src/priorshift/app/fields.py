@@ -19,9 +19,11 @@ _SHARES = {
     "high": ("upper end of the range", "30"),
     "confidence": ("confidence of the interval", "95"),
     "threshold": ("share that matters", "10"),
+    "level": ("share above which there is an alarm", "5"),
     "precision": ("wanted share of the rows decided positive that have it", "80"),
     "recall": ("wanted share found of all rows that have it", "90"),
 }
+_CLASS_SHARE = ("share of a class in the old population", "20, or a range such as 10-30; empty if you do not know it")
 _INCLUDE_ALL = ("precision", "recall")  # shares that may be 100%
 # fields of whole numbers: what messages call them, and the least possible one
 _COUNTS = {
@@ -32,6 +34,11 @@ _COUNTS = {
 }
 _RATIO = "cost of a missed one must be a number of false alarms above 0, such as 20"
 _LARGEST_SEED = 2**32 - 1
+
+
+def is_class_share(field: str) -> bool:
+    """Return whether a field holds the share of a class in the old population."""
+    return field.endswith("-share")
 
 
 class FieldError(InputError):
@@ -45,14 +52,14 @@ class FieldError(InputError):
 
 def read_share(field: str, value: Any) -> float:
     """Return the share in a field: a number from 0 to 1, or a text in percent."""
-    name, example = _SHARES[field]
+    name, example = _CLASS_SHARE if is_class_share(field) else _SHARES[field]
     share = _number(value, unit="%")
     if share is None or not (0 < share < 1 or (share == 1 and field in _INCLUDE_ALL)):
         raise FieldError(field, f"the {name} must be a number between 0 and 100%, such as {example}.")
     return share
 
 
-def read_value(value: Any) -> float | tuple[float, float]:
+def read_value(value: Any, field: str = "value") -> float | tuple[float, float]:
     """Return the share of the old population: a number, or a range, which the same field may hold as well (10-20)."""
     if isinstance(value, str) and _number(value) is None:
         try:
@@ -60,8 +67,8 @@ def read_value(value: Any) -> float | tuple[float, float]:
         except InputError:
             ends = 0.0
         if isinstance(ends, tuple):
-            return read_range(*ends, field="value")
-    return read_share("value", value)
+            return read_range(*ends, field=field)
+    return read_share(field, value)
 
 
 def read_range(low: Any, high: Any, field: str = "low") -> tuple[float, float]:
@@ -70,8 +77,8 @@ def read_range(low: Any, high: Any, field: str = "low") -> tuple[float, float]:
     if low is None or high is None or not 0 <= low < high < 1:
         raise FieldError(
             "high" if high is None and field == "low" else field,
-            "the share of positives in the old population must be a range between 0 and 100%, the lower end first, "
-            "such as 10 to 30, or 0 to 10 for at most 10.",
+            f"the {_CLASS_SHARE[0] if is_class_share(field) else _SHARES['value'][0]} must be a range between 0 and "
+            "100%, the lower end first, such as 10 to 30, or 0 to 10 for at most 10.",
         )
     return low, high
 
@@ -104,8 +111,8 @@ def show_share(share: float | tuple[float, float]) -> str:
 def show_field(field: str, text: str) -> str:
     """Say how the text in a field is read, or what is wrong with it; nothing of a whole number."""
     try:
-        if field == "value":
-            return _show_typed(text, read_value(text))
+        if field == "value" or is_class_share(field):
+            return _show_typed(text, read_value(text, field))
         if field == "low":  # unlike other shares, it may be 0
             return show_share(0.0) if _number(text, unit="%") == 0 else _show_typed(text, read_share(field, text))
         if field in _SHARES:

@@ -9,24 +9,33 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.frozen import FrozenEstimator
 
 from priorshift import report
-from priorshift.app.settings import ROLES, Settings, translate_message, with_file_names
+from priorshift.app.settings import Settings, translate_message, with_file_names
 from priorshift.app.uploads import Limits
+from priorshift.app.watching import WatchOrder, watch
+from priorshift.class_priors import ClassPriors
 from priorshift.decision_files import (
     check_names,
+    class_columns,
+    decide_class_targets,
     decide_targets,
+    decided_columns,
     fit_to_problem,
     logistic,
     order_of_file,
     write_decided_table,
 )
-from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target, problem_columns
-from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
+from priorshift.diagnosis.class_targets import diagnose_classes, diagnose_classes_of_targets
+from priorshift.diagnosis.classes import ClassDiagnosis
+from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target
+from priorshift.diagnosis.diagnosis import Diagnosis
+from priorshift.diagnosis.provenance import problem_columns
 from priorshift.diagnosis.verdict import TABLE_WARNINGS
 from priorshift.errors import InputError
 from priorshift.formatting import decimals, format_fixed
@@ -34,18 +43,21 @@ from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.cells import find_date_orders, is_missing
 from priorshift.io.readers import read_table
 from priorshift.loading import load_problem
+from priorshift.methods.multiclass import MulticlassShift
 from priorshift.problem import Problem
 from priorshift.progress import track_progress
-from priorshift.report.contents import BADGES
+from priorshift.report.contents import BADGES, CLASS_BADGES
 from priorshift.report.numbers import is_informative
 from priorshift.results import PriorEstimate
 from priorshift.shifted_classifier import ShiftedClassifier
 from priorshift.warning_records import WarningRecord, record_warnings
 
+DiagnosisOfTarget = TypeVar("DiagnosisOfTarget", Diagnosis, ClassDiagnosis)
 REPORT, RESULT, DECISIONS = "report.html", "result.json", "decisions.csv"
 STEPS = {  # names of the library's steps, and what the page calls them
     "read": "Reading the files",
     "WitnessShift": "Learning to distinguish positives",
+    "MulticlassShift": "Learning to distinguish the classes",
     "MixturePrior": "Estimating the share in the old population",
     "KM2": "Estimating the share in the old population",
     "diagnose": "Checking whether the number can be trusted",
@@ -72,22 +84,26 @@ class Order:
 
     def translate(self, message: str) -> str:
         """Rewrite a message of the library in the terms of the page, with the user's names of the files."""
-        return translate_message(message.replace(f"{self.folder}{os.sep}", ""), self.paths, self.names)
+        message = message.replace(f"{self.folder}{os.sep}", "")
+        return translate_message(message, self.paths, self.names, self.settings.class_names)
 
-    def with_names(self, diagnosis: Diagnosis) -> Diagnosis:
+    def with_names(self, diagnosis: DiagnosisOfTarget) -> DiagnosisOfTarget:
         """Replace stored paths in the reasons of a verdict by the user's file names: a report may be forwarded."""
-        verdict = diagnosis.verdict
-        reasons = tuple(with_file_names(reason, self.paths, self.names) for reason in verdict.reasons)
+        verdict, classes = diagnosis.verdict, self.settings.class_names
+        reasons = tuple(with_file_names(reason, self.paths, self.names, classes) for reason in verdict.reasons)
         return replace(diagnosis, verdict=replace(verdict, reasons=reasons))
 
     def load(self, limits: Limits) -> tuple[Problem, list[WarningRecord]]:
-        """Load the three samples, and record warnings about their tables; refuse files beyond the limits."""
+        """Load the samples, and record warnings about their tables; refuse files beyond the limits."""
         for role, path in self.paths.items():
             limits.check_file(path, f"{role} ({path})")
-        samples: dict[str, Any] = {role: self.paths[role] for role in ROLES}
-        has_several_targets, options = self.settings.by is not None, self.settings.input_options()
+        settings, positive = self.settings, self.paths["positive"]
+        classes = {name: self.paths[role] for role, name in settings.class_names.items()}
         with record_warnings(*TABLE_WARNINGS, show=True) as records:
-            problem = load_problem(**samples, several=has_several_targets, options=options)
+            problem = load_problem(
+                positive=classes or positive, unlabeled=self.paths.get("unlabeled"), target=self.paths["target"],
+                several=settings.by is not None, rest=settings.rest, options=settings.input_options(),
+            )  # fmt: skip
         return problem, records
 
 
@@ -119,21 +135,23 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
     settings, folder = order.settings, order.folder
     _begin_step("read")
     problem, records = order.load(limits)
-    estimator = settings.estimator()
-    result: Diagnosis | Diagnoses
+    estimator = settings.class_estimator() if settings.classes else settings.estimator()
+    result: Any
+    diagnoses: dict[str, Any]
     if settings.by is None:
-        result = diagnose_target(problem, estimator, threshold=settings.threshold, records=records)
-        result, doubted = order.with_names(result), "the estimate"
+        result = order.with_names(_diagnose(settings, problem, estimator, records))
+        doubted = "the estimate"
         diagnoses = {"": result}  # a single target is called "" in a problem
     else:
-        result = diagnose_all_targets(problem, estimator, threshold=settings.threshold, records=records)
-        diagnoses = {name: order.with_names(diagnosis) for name, diagnosis in result.items()}
-        result = replace(result, results=diagnoses)
+        several = _diagnose(settings, problem, estimator, records)
+        diagnoses = {name: order.with_names(diagnosis) for name, diagnosis in several.items()}
+        result = replace(several, results=diagnoses)
         n_unreliable = sum(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values())
         doubted = f"the estimates of {n_unreliable} of the {len(diagnoses)} new populations"
     (folder / RESULT).write_text(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     _begin_step("decide")
-    decisions, undecided = _decide(order, estimator, problem, diagnoses)
+    decide = _decide_classes if settings.classes else _decide
+    decisions, undecided = decide(order, estimator, problem, diagnoses)
     _begin_step("write")
     command = settings.command(order.names)
     report.write(result, folder / REPORT, command=command)
@@ -143,18 +161,52 @@ def run(order: Order, limits: Limits) -> dict[str, Any]:
     is_doubted = any(diagnosis.verdict.answer == "no" for diagnosis in diagnoses.values())
     return {
         "verdicts": [_verdict(name, diagnosis) for name, diagnosis in diagnoses.items()], "entered": settings.entered,
+        "classes": list(settings.class_names.values()),
         "decisions": decisions, "undecided": undecided, "doubted": doubt if is_doubted else None, "command": command,
         "files": [name for name in (REPORT, RESULT, DECISIONS) if (folder / name).exists()],
     }  # fmt: skip
 
 
-def _verdict(name: str, diagnosis: Diagnosis) -> dict[str, Any]:
+def _diagnose(settings: Settings, problem: Problem, estimator: Any, records: list[WarningRecord]) -> Any:
+    """Fit an estimator to the source of a problem, and diagnose its estimate of each target."""
+    if settings.classes:
+        of_classes: Any = diagnose_classes if settings.by is None else diagnose_classes_of_targets
+        return of_classes(problem, estimator, records=records)
+    diagnose: Any = diagnose_target if settings.by is None else diagnose_all_targets
+    return diagnose(problem, estimator, threshold=settings.threshold, records=records)
+
+
+def _verdict(name: str, diagnosis: Diagnosis | ClassDiagnosis) -> dict[str, Any]:
     """Return the verdict on one target as the page shows it above the report; the name of a single target is ""."""
-    tone, mark, words = BADGES[diagnosis.verdict.answer]
+    verdict, shares = diagnosis.verdict, []
+    if isinstance(diagnosis, ClassDiagnosis):
+        shares, badges = _shares(diagnosis.estimate), CLASS_BADGES
+        parts = [f"{one['share']} {one['class']}" for one in shares]
+        answer = f"Of the new population, about {', '.join(parts)}."
+    else:
+        answer, badges = _answer(diagnosis.estimate), BADGES
+    tone, mark, words = badges[verdict.answer]
     return {
-        "target": name, "answer": _answer(diagnosis.estimate), "tone": tone, "mark": mark, "words": words,
-        "reasons": list(diagnosis.verdict.reasons),
+        "target": name, "question": verdict.question, "answer": answer, "tone": tone, "mark": mark, "words": words,
+        "shares": shares, "reasons": list(verdict.reasons),
     }  # fmt: skip
+
+
+def _shares(priors: ClassPriors) -> list[dict[str, Any]]:
+    """Return the share of each class, with its interval and its share of the old population, as the page shows them."""
+    shares = []
+    for name, estimate in priors.items():
+        interval = estimate.interval
+        digits = max(decimals(interval.width if interval else estimate.value) - 3, 0)
+        ends = (interval.low, interval.high) if interval else ()
+        source = estimate.source_prior
+        origin = " (estimated)" if estimate.source_prior_by == "MixturePrior" else ""
+        shares.append({
+            "class": name, "share": f"{format_fixed(100 * estimate.value, digits)}%",
+            "interval": " to ".join(f"{format_fixed(100 * end, digits)}%" for end in ends),
+            "source": f"{format_fixed(100 * source, digits)}%{origin}" if isfinite(source) else "",
+        })  # fmt: skip
+    return shares
 
 
 def _answer(estimate: PriorEstimate) -> str:
@@ -206,9 +258,31 @@ def _decide(
     if not decided:
         return [], "The share cannot be estimated from these data, so no decisions can be made."
     in_file = order_of_file(target_path, settings.by, len(posterior))
-    posterior, decision = posterior[in_file], decision[in_file]
-    write_decided_table(order.folder / DECISIONS, target_path, posterior, decision, safe=True)
+    columns = decided_columns(posterior[in_file], decision[in_file])
+    write_decided_table(order.folder / DECISIONS, target_path, columns, safe=True)
     return [{"target": name, **one.decisions.to_dict()} for name, one in decided.items()], None
 
 
-WORK = {"look": look, "columns": columns, "run": run}
+def _decide_classes(
+    order: Order, estimator: MulticlassShift, problem: Problem, diagnoses: Mapping[str, ClassDiagnosis]
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Write the target's file with the posterior of each class and the decision; return the same as `_decide`."""
+    target_path, by = order.paths["target"], order.settings.by
+    try:
+        for sample in problem.targets.values():
+            check_names(sample.data, order.names["target"], class_columns(estimator.classes_))
+    except InputError as error:
+        return [], order.translate(str(error))
+    priors = {name: diagnosis.estimate for name, diagnosis in diagnoses.items()}
+    columns, decided = decide_class_targets(estimator, problem, priors)
+    in_file = order_of_file(target_path, by, len(columns["decision"]))
+    in_order = {name: values[in_file] for name, values in columns.items()}
+    write_decided_table(order.folder / DECISIONS, target_path, in_order, safe=True)
+    return [
+        {"target": target, "class": name, **expected}
+        for target, one in decided.items() for name, expected in one.decisions.to_dict().items()
+    ], None  # fmt: skip
+
+
+WORK = {"look": look, "columns": columns, "run": run, "watch": watch}
+ORDERS = {"watch": WatchOrder}  # of kinds that are not ordered by `Order`

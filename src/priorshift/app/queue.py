@@ -35,6 +35,7 @@ _HEARTBEAT = 0.1  # seconds between two checks of a running job
 _REMEMBERED = 200  # finished jobs whose status can be asked for
 _DIED = "The work was ended from outside, probably because memory ran out. Use fewer rows or columns."
 _LATE = "The work took longer than {}, the limit of this app. Use fewer rows, or set a larger --time-limit."
+LONG = ("run", "watch")  # kinds of jobs that have results
 OVER = ("done", "failed", "cancelled")  # states of a job that is over
 
 
@@ -43,7 +44,7 @@ class Task:
     """A job and its state."""
 
     id: str
-    kind: str  # look, columns or run: a key of `jobs.WORK`
+    kind: str  # look, columns, run or watch: a key of `jobs.WORK`
     order: dict[str, Any]  # JSON values that are sent to the worker
     upload_ids: set[str]  # of the files that it needs
     folder: Path  # folder of its results
@@ -72,7 +73,7 @@ class TaskQueue:
         self._thread.start()
 
     def add(self, kind: str, files: Mapping[str, Upload], settings: dict[str, Any], page: str = "") -> Task:
-        """Add a job of a kind (look, columns or run) to the queue; answer 503 if too many are waiting.
+        """Add a job of a kind (look, columns, run or watch) to the queue; answer 503 if too many are waiting.
 
         `files` are the uploads by role, `settings` those of the form, `page` is the browser tab that waits for it.
         """
@@ -85,7 +86,7 @@ class TaskQueue:
             waiting = [other for other in self._tasks.values() if other.state == "waiting" and other.kind == kind]
             if len(waiting) >= max_waiting:
                 raise HTTPException(503, "Too many jobs are waiting. Try again when some are done.")
-            if kind == "run":
+            if kind in LONG:
                 task.folder.mkdir(mode=0o700)
             self._tasks[key] = task
             self._remove_old()
@@ -140,12 +141,12 @@ class TaskQueue:
     def _open_tasks(self) -> list[Task]:
         """Return the jobs that are not over, in their order: the running one, then short ones, then estimates."""
         open_tasks = [task for task in self._tasks.values() if task.state not in OVER]
-        return sorted(open_tasks, key=lambda task: (task.state != "running", task.kind == "run"))  # False comes first
+        return sorted(open_tasks, key=lambda task: (task.state != "running", task.kind in LONG))  # False comes first
 
     def _remove_old(self) -> None:
         """Delete the oldest jobs that are over, with their results, beyond the limits on results and on jobs."""
         over = [task for task in self._tasks.values() if task.state in OVER]  # oldest first
-        runs = [task for task in over if task.kind == "run"]
+        runs = [task for task in over if task.kind in LONG]
         old_tasks = runs[: -self.limits.results] + over[:-_REMEMBERED]
         for key in {task.id for task in old_tasks}:
             shutil.rmtree(self._tasks.pop(key).folder, ignore_errors=True)
@@ -177,7 +178,7 @@ class TaskQueue:
         if self.worker is None:
             try:
                 self.worker = Worker(self.limits)
-            except OSError:  # too many processes, for example
+            except Exception:  # too many processes or threads, for example; the queue must go on
                 return None
             deadline, reply = time.monotonic() + _READY, None
             while reply is None and time.monotonic() < deadline and not self._closing:
@@ -279,7 +280,7 @@ def _answer(pipe: Connection, content: dict[str, Any], limits: Limits, jobs: Any
         """Send the progress of a step of the library to the server, under the page's name for it."""
         _reply(pipe, step={"name": jobs.STEPS.get(name, name), "done": done, "of": total})
 
-    order = jobs.Order.from_json(content)
+    order = jobs.ORDERS.get(content["kind"], jobs.Order).from_json(content)
     try:
         with warnings.catch_warnings(action="ignore"), listen_to_progress(send_step):
             _reply(pipe, answer=jobs.WORK[content["kind"]](order, limits))

@@ -20,8 +20,9 @@ from priorshift import simulate
 from priorshift.app.fields import show_field
 from priorshift.app.jobs import DECISIONS, REPORT, RESULT
 from priorshift.app.queue import OVER, TaskQueue
-from priorshift.app.settings import ROLES, Settings, translate_message
+from priorshift.app.settings import ROLES, Settings, is_role, translate_message
 from priorshift.app.uploads import DISK_FULL, Limits, Upload, Uploads, is_disk_full
+from priorshift.app.watching import FILES, MODEL, STATE, WatchSettings, check_files
 from priorshift.errors import InputError
 from priorshift.result_tables import csv_line
 from priorshift.version import __version__
@@ -31,8 +32,8 @@ _RESULT_HEADERS = {  # a report runs no script and loads nothing, also when it i
     "Content-Security-Policy": "sandbox allow-same-origin; default-src 'none'; style-src 'unsafe-inline'; "
     "img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 }
-_PAGE = {"index.html": "text/html", "app.css": "text/css"} | dict.fromkeys(
-    ("app.js", "ask.js", "files.js", "known.js", "names.js", "result.js"), "text/javascript"
+_PAGE = {"index.html": "text/html", "watch.html": "text/html", "app.css": "text/css"} | dict.fromkeys(
+    ("app.js", "ask.js", "classes.js", "files.js", "known.js", "names.js", "result.js", "watch.js"), "text/javascript"
 )
 PUBLIC = ("", *_PAGE)  # paths of the page itself, which holds no data
 _MAX_JSON = 4_000_000  # bytes of settings: columns may have long names
@@ -90,7 +91,9 @@ class Site:
             Route("/tasks/{key}/{name}", self._result),
         ]
         errors = (InputError, HTTPException, ClientDisconnect, OSError, Exception)
-        return Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
+        application = Starlette(routes=routes, exception_handlers=dict.fromkeys(errors, _error_response))
+        application.router.redirect_slashes = False  # it would redirect to an address without the random folder
+        return application
 
     async def _page(self, request: Request) -> Response:
         """Send a static file of the page (HTML, CSS or JavaScript); index.html for "/"."""
@@ -109,11 +112,13 @@ class Site:
     async def _receive(self, request: Request) -> Response:
         """Store an uploaded file, and add a job that reads its columns."""
         role, name = request.query_params.get("role", ""), request.query_params.get("name", "")
-        if role not in ROLES:
+        if not is_role(role) and role not in FILES:
             raise HTTPException(400, "The role of the file is missing. Reload the page.")
         declared = request.headers.get("content-length", "")
         size = int(declared) if declared.isdecimal() and len(declared) < 20 else 0
         upload = await self.uploads.receive(name, request.stream(), size, _page_of(request))
+        if request.query_params.get("for") == "watch" or not is_role(role):
+            return JSONResponse({"id": upload.id, "name": upload.name, "bytes": upload.bytes}, 201)
         return JSONResponse(self._inspect(role, upload), 201)
 
     def _inspect(self, role: str, upload: Upload) -> dict[str, Any]:
@@ -151,13 +156,22 @@ class Site:
         return Response(example_files()[role], media_type="text/csv", headers=headers)
 
     async def _add_task(self, request: Request) -> Response:
-        """Add a job of kind "columns" or "run" for three uploads, and send its state."""
+        """Add a job of kind "columns" or "run" for three or more uploads, or of kind "watch", and send its state."""
         order = await _read_json(request)
         kind, keys, settings = order.get("kind"), order.get("files"), order.get("settings", {})
-        if kind not in ("columns", "run") or not isinstance(keys, dict) or set(keys) != set(ROLES):
+        if kind == "watch" and isinstance(keys, dict):
+            check_files(set(keys))
+            WatchSettings.from_json(settings)
+            uploads = {role: self.uploads[str(key)] for role, key in keys.items()}
+            task = self.tasks.add(kind, uploads, settings, _page_of(request))
+            return JSONResponse(self.tasks.status(task.id), 201)
+        if kind not in ("columns", "run") or not isinstance(keys, dict):
             raise HTTPException(400, "Three files are needed. Choose all of them.")
-        uploads = {role: self.uploads[str(keys[role])] for role in ROLES}
-        Settings.from_json(settings)  # wrong settings are refused at once
+        roles = Settings.from_json(settings).roles  # wrong settings are refused at once
+        if set(keys) != set(roles):
+            number = "Three files are" if set(roles) == set(ROLES) else f"{len(roles)} files are"
+            raise HTTPException(400, f"{number} needed. Choose all of them.")
+        uploads = {role: self.uploads[str(keys[role])] for role in roles}
         task = self.tasks.add(kind, uploads, settings, _page_of(request))
         return JSONResponse(self.tasks.status(task.id), 201)
 
@@ -181,7 +195,7 @@ class Site:
         """Send a file of a job's result as a download; the name "report" shows the report in the page."""
         task, name = self.tasks[request.path_params["key"]], request.path_params["name"]
         path = task.folder / (REPORT if name == "report" else name)
-        if path.name not in (REPORT, RESULT, DECISIONS) or task.state not in OVER or not path.exists():
+        if path.name not in (REPORT, RESULT, DECISIONS, STATE, MODEL) or task.state not in OVER or not path.exists():
             raise HTTPException(404, "This result does not exist. Run the estimate first.")
         return FileResponse(path, filename=None if name == "report" else name, headers=_RESULT_HEADERS)
 

@@ -106,7 +106,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise InputError(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another --port, or remove it."
+            f"cannot listen on {host}, port {port}: {error.strerror or error}. Correct --host or --port."
         ) from None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from priorshift.app.fields import (
     FieldError,
@@ -21,14 +21,18 @@ from priorshift.app.fields import (
     read_value,
     show_share,
 )
+from priorshift.class_source import REST
 from priorshift.errors import InputError
 from priorshift.formatting import shell_option
 from priorshift.inference.prior_knowledge import survey_prior
 from priorshift.io.files import PARQUET, kind
+from priorshift.io.targets import target_name
 from priorshift.loading import InputOptions
+from priorshift.methods.multiclass import MulticlassShift
 from priorshift.methods.witness_shift import WitnessShift
 
 ROLES = ("positive", "unlabeled", "target")
+_CLASS_ROLE = re.compile(r"positive(-([2-9]|1[0-9]|20))?")  # of the files of up to 20 classes
 _POPULATIONS = dict(zip(ROLES, ("known positives", "old population", "new population"), strict=True))
 _BY_HINT = "; a column that only the new population has can be chosen under “Several new populations, distinguished by”"
 PHRASES = {  # phrases of the library for Python, and what the page has in their place
@@ -53,6 +57,18 @@ PHRASES = {  # phrases of the library for Python, and what the page has in their
     "leave shared out": "choose another answer to “Which rows are in both of the first two files?”",
     "does not exist; check the path": "is no longer there; choose it again",
 }
+_CLASS_PHRASES = {  # the same with several classes
+    "source_prior adds up to": "the shares of the classes in the old population add up to",
+    "; pass rest=False if there is none": "; tick “Every class has a file” if there is none",
+    "over the labelled classes, but less than 1 is expected": "but less than 1, which is 100%, is expected",
+    "the labelled classes nor like the source's rest": "the files of classes nor like other rows of the old population",
+    " and unlabeled are the same": " and the old population are the same",
+    "pass different samples": "choose different files",
+    "pass tables that fit there": "choose smaller files",
+    "State those that are known from elsewhere": "Enter those that are known from elsewhere",
+    "source priors": "shares in the old population",
+    "source prior": "share in the old population",
+}
 _USES = {
     "shared": "an id", "groups": "a group", "audit": "one of checked rows", "weights": "a weight",
     "by": "what distinguishes the new populations", "dropped": "left out",
@@ -67,28 +83,42 @@ _VERB_PASS = re.compile(r"(?<=; )pass (?=an? |the |ids)|(?<=, or )pass (?=an? |t
 _VERB_DROP = re.compile(r"\bdrop (?=the |those )")
 
 
-def with_file_names(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Replace stored paths in a message by the user's file names, with the population that each file holds.
+def is_role(role: str) -> bool:
+    """Return whether a file can have this role: one of ROLES, or that of a further class, such as "positive-2"."""
+    return role in ROLES or _CLASS_ROLE.fullmatch(role) is not None
 
-    `paths` and `names` are by role; a single file is called "this file".
+
+def with_file_names(
+    message: str, paths: Mapping[str, Path], names: Mapping[str, str], classes: Mapping[str, str] | None = None
+) -> str:
+    """Replace stored paths in a message by the user's file names, with the population or class that each file holds.
+
+    `paths`, `names` and the names of `classes` are by role; a single file is called "this file".
     """
     for role, path in paths.items():
-        display_name = "this file" if len(paths) == 1 else f"{names[role]} ({_POPULATIONS[role]})"
-        for argument in (role, "targets"):  # the library writes "target (path)"
+        of_class = (classes or {}).get(role)
+        holds = f"class {of_class}" if of_class else _POPULATIONS.get(role, "a class")
+        display_name = "this file" if len(paths) == 1 else f"{names[role]} ({holds})"
+        for argument in (role, "targets", f"class {of_class!r}"):  # the library writes "target (path)"
             message = message.replace(f"{argument} ({path})", display_name)
         message = message.replace(str(path), names[role])
     return message
 
 
-def translate_message(message: str, paths: Mapping[str, Path], names: Mapping[str, str]) -> str:
-    """Rewrite a message of the library in the terms of the page; stored `paths` and the user's `names` are by role."""
+def translate_message(
+    message: str, paths: Mapping[str, Path], names: Mapping[str, str], classes: Mapping[str, str] | None = None
+) -> str:
+    """Rewrite a message of the library in the terms of the page.
+
+    Stored `paths`, the user's `names` of files and the names of `classes`, if there are several, are by role.
+    """
     # the target has a column more than the source: it may be what distinguishes several targets
     target = f"target ({paths.get('target')}) "
     only_in_target = f", {target}also has " in message and f"positive ({paths.get('positive')}) " not in message
-    message = _DROP_OPTIONS.sub("", with_file_names(message, paths, names))
+    message = _DROP_OPTIONS.sub("", with_file_names(message, paths, names, classes))
     message = _MISSING_OPTIONS.sub("empty these cells", message)
     message = _DATE_OPTIONS.sub("write them as in 2024-03-31", message)
-    for phrase, translation in PHRASES.items():
+    for phrase, translation in (PHRASES | _CLASS_PHRASES if classes else PHRASES).items():
         message = message.replace(phrase, translation)
     message = _TWO_USES.sub(lambda match: f"is both {_USES[match[1]]} and {_USES[match[2]]};", message)
     message = _VERB_PASS.sub("choose ", message)
@@ -112,6 +142,13 @@ _DECISION_RULES: dict[str, Callable[[Any], float]] = {
 }
 
 
+class ClassFile(NamedTuple):
+    """A class that the user has labelled: its name, and its share of the old population, None if it is unknown."""
+
+    name: str
+    share: float | tuple[float, float] | None
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings of the form."""
@@ -128,6 +165,8 @@ class Settings:
     threshold: float | None = None
     seed: int = 0
     rule: Mapping[str, float] = field(default_factory=dict)  # of decisions, as ShiftedClassifier.decide takes it
+    classes: Mapping[str, ClassFile] = field(default_factory=dict)  # by role, if there are several
+    rest: bool = True  # whether there may be rows of other classes
 
     @classmethod
     def from_json(cls, content: Any) -> Settings:
@@ -156,8 +195,9 @@ class Settings:
             raise InputError("if one table was divided, no row is in both files; remove the id column.")
         values |= {
             "prior": _read_prior(values.get("prior")), "drop": tuple(drop), "rule": _read_rule(values.get("rule")),
-            "seed": read_count("seed", values.get("seed", cls.seed)),
+            "seed": read_count("seed", values.get("seed", cls.seed)), "classes": _read_classes(values.get("classes")),
         }  # fmt: skip
+        _check_class_settings(values)
         settings = cls(**values)
         settings.input_options()  # refuses a column with two uses
         return settings
@@ -168,6 +208,25 @@ class Settings:
             shared=self.shared, audit=self.audit, weights=self.weights, groups=self.groups, drop=self.drop, by=self.by,
             stream=False,
         )  # fmt: skip
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Roles of the files that are needed."""
+        labeled = tuple(self.classes) or ("positive",)
+        return (*labeled, "unlabeled", "target") if self.rest else (*labeled, "target")
+
+    @property
+    def class_names(self) -> dict[str, str]:
+        """Names of the classes by role; empty if there is one."""
+        return {role: one.name for role, one in self.classes.items()}
+
+    def class_estimator(self) -> MulticlassShift:
+        """Return a new, unfitted estimator of the shares of several classes with these settings."""
+        shares = {one.name: one.share for one in self.classes.values() if one.share is not None}
+        scenario: Any = self.scenario
+        return MulticlassShift(
+            shares or None, rest=self.rest, scenario=scenario, confidence=self.confidence, random_state=self.seed
+        )
 
     @property
     def source_prior(self) -> Any:
@@ -183,6 +242,9 @@ class Settings:
     def entered(self) -> list[str]:
         """The numbers of the form as they were read, for the page."""
         words = []
+        for one in self.classes.values():
+            if one.share is not None:
+                words.append(f"share of {one.name} in the old population: {show_share(one.share)}")
         if isinstance(self.prior, Mapping):
             words.append(f"old population: {self.prior['positives']:,} of {self.prior['rows']:,} had it")
         elif self.prior is not None:
@@ -194,14 +256,16 @@ class Settings:
 
     def command(self, names: Mapping[str, str], name: str = "report") -> str:
         """Return the command "report", or "adapt" for the decisions; `names` are the files' names by role."""
-        options = [(f"--{role}", names[role]) for role in ROLES]
+        classes = self.class_names
+        files = [("--positive", f"{classes[role]}={names[role]}") for role in classes]
+        options = files + [(f"--{role}", names[role]) for role in self.roles if role not in classes]
+        for one in self.classes.values():
+            if one.share is not None:
+                options.append(("--source-prior", f"{one.name}={_shell_share(one.share)}"))
         if isinstance(self.prior, Mapping):
             options.append(("--source-prior-counts", f"{self.prior['positives']}/{self.prior['rows']}"))
-        elif isinstance(self.prior, tuple):
-            low, high = self.prior
-            options.append(("--source-prior", f"{low!r}-{high!r}"))
         elif self.prior is not None:
-            options.append(("--source-prior", repr(self.prior)))
+            options.append(("--source-prior", _shell_share(self.prior)))
         if self.shared not in (None, "identical"):
             options.append(("--id-column", str(self.shared)))
         for setting, option in _SHELL_OPTIONS.items():
@@ -211,8 +275,10 @@ class Settings:
         options += [("--drop", column) for column in self.drop]
         if name == "adapt":
             options += [(f"--{rule.replace('_', '-')}", f"{value:.15g}") for rule, value in self.rule.items()]
-            options.append(("--classifier", "logistic"))
+            options += [] if classes else [("--classifier", "logistic")]
         words = [shell_option(option, value) for option, value in options]
+        if not self.rest:
+            words.append("--no-rest")
         if self.shared == "identical":
             words.append("--identical-rows")
         output = "report.html"
@@ -221,6 +287,44 @@ class Settings:
             output = "decisions.parquet" if is_parquet else "decisions.csv"  # the command keeps the format
             words += [] if is_parquet else ["--safe-csv"]
         return " ".join([f"priorshift {name}", *words, f"-o {output}"])
+
+
+def _shell_share(share: float | tuple[float, float]) -> str:
+    """Write a share or a range as an option of the shell."""
+    return "-".join(map(repr, share)) if isinstance(share, tuple) else repr(share)
+
+
+def _read_classes(content: Any) -> dict[str, ClassFile]:
+    """Check the names and shares of several classes that the page sent, by role; none for a single class."""
+    if content is None:
+        return {}
+    if not isinstance(content, Mapping) or len(content) < 2 or not all(map(_CLASS_ROLE.fullmatch, content)):
+        raise InputError("the classes are not complete; reload the page.")
+    classes: dict[str, ClassFile] = {}
+    for role, one in content.items():
+        name, share = (one.get(key) for key in ("name", "share")) if isinstance(one, Mapping) else (None, None)
+        name = target_name(name.strip()) if isinstance(name, str) else ""
+        if not name:
+            raise FieldError(f"{role}-name", "each class needs a name, such as flu.")
+        if name == REST or name in [other.name for other in classes.values()]:
+            reason = "which is what all other rows are called" if name == REST else "as another class is"
+            raise FieldError(f"{role}-name", f"a class is called {name!r}, {reason}; rename it.")
+        read = None if share in (None, "") else read_value(share, f"{role}-share")
+        classes[role] = ClassFile(name, read)
+    return classes
+
+
+def _check_class_settings(values: Mapping[str, Any]) -> None:
+    """Refuse settings that are for one class with several, and the other way round."""
+    classes, rest = values["classes"], values.get("rest", True)
+    if not isinstance(rest, bool) or (not rest and not classes):
+        raise InputError("that every class has a file is a setting for several classes; reload the page.")
+    if not classes:
+        return
+    if any(values.get(name) for name in ("prior", "rule", "threshold", "audit")):
+        raise InputError("some settings are for a single class; reload the page.")
+    if not rest and any(one.share is not None for one in classes.values()):
+        raise InputError("shares of the old population are not used if every class has a file; empty them.")
 
 
 def _read_prior(content: Any) -> Any:

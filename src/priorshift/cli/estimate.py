@@ -1,53 +1,65 @@
-"""`priorshift estimate`, `diagnose`, `report` and `adapt`: what they read, compute, print and write."""
+"""`priorshift estimate`, `diagnose` and `report`: what they read, compute, print and write."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from priorshift.adapt import check_rule, shifted_threshold
-from priorshift.api import estimate_strata, estimate_target, estimate_targets
-from priorshift.cli import inputs, output
-from priorshift.decision_files import (
-    DecidedTarget,
-    check_names,
-    decide_targets,
-    fit_to_problem,
-    logistic,
-    order_of_file,
-    write_decided_table,
+from priorshift.api import (
+    estimate_classes,
+    estimate_classes_of_targets,
+    estimate_strata,
+    estimate_target,
+    estimate_targets,
 )
+from priorshift.class_priors import ClassPriors
+from priorshift.class_priors_by_target import ClassPriorsByTarget
+from priorshift.cli import inputs, output
+from priorshift.cli.output import Result
+from priorshift.diagnosis.class_targets import ClassDiagnoses, diagnose_classes, diagnose_classes_of_targets
+from priorshift.diagnosis.classes import ClassDiagnosis
 from priorshift.diagnosis.diagnose import diagnose_all_targets, diagnose_target
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import TABLE_WARNINGS
-from priorshift.errors import InputError
+from priorshift.errors import InputError, WeakSeparationWarning
 from priorshift.formatting import decimals
-from priorshift.inference.prior_knowledge import read_prior
 from priorshift.io.csv_text import dialect_of
-from priorshift.io.files import PARQUET, TEXT, WORKBOOKS, Piped, atomic_write, is_pipe, kind
+from priorshift.io.files import TEXT, WORKBOOKS, Piped, atomic_write, kind
 from priorshift.io.workbooks import write_workbook
-from priorshift.methods.nnpu import NNPUClassifier
-from priorshift.plots import displays_of
+from priorshift.named_results import NamedResults
+from priorshift.plots import class_shares, displays_of
 from priorshift.prior_estimates import PriorEstimates
+from priorshift.problem import Problem
 from priorshift.report.page import write
 from priorshift.results import EMPTY_WIDTH, PriorEstimate
-from priorshift.shifted_classifier import ShiftedClassifier
-from priorshift.warning_records import record_warnings
+from priorshift.warning_records import record_warnings, warn
 
 FAILED = 3  # exit code if a verdict is as bad as --fail-on
+UNNAMED = "options name classes, but the labelled positives have none; pass --positive NAME=FILE."
+Diagnosed = Diagnosis | Diagnoses | ClassDiagnosis | ClassDiagnoses
+_NO_TABLE = "--output is for several targets; pass more files as --target, or --by, or remove it."
 _FAILING = {"no": ("no", "no estimate"), "care": ("no", "no estimate", "with care", "few positives")}
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `priorshift estimate`: estimate the target prior of one or several targets, or of strata, and print it."""
+    """Run `priorshift estimate`: estimate the target prior of one or several targets, or of strata, and print it.
+
+    If classes are named, in the options or in a column of labels, their shares are estimated.
+    """
     _check_outputs(args)
-    estimator, problem = inputs.make_estimator(args), inputs.read_problem(args)
+    estimator = None if inputs.states_classes(args) else inputs.make_estimator(args)
+    problem = inputs.read_problem(args)
+    if problem.class_names:
+        return _show(args, _estimate_classes(args, problem))
+    if estimator is None:
+        raise InputError(UNNAMED)
+    if args.output is not None and not inputs.has_several(args):
+        raise InputError(_NO_TABLE)
     if args.plot and problem.kind != "rows":
         raise InputError("--plot needs rows in memory; remove it, or pass tables that fit into memory.")
     if args.stratify is not None:
@@ -55,6 +67,18 @@ def run(args: argparse.Namespace) -> int:
     if inputs.has_several(args):
         return _show(args, estimate_targets(problem, estimator))
     return _show(args, estimate_target(problem, estimator, is_auto=args.method == "auto"))
+
+
+def _estimate_classes(args: argparse.Namespace, problem: Problem) -> ClassPriors | ClassPriorsByTarget:
+    """Estimate the shares of the named classes in one target or several."""
+    if args.stratify is not None:
+        raise InputError("--stratify is not supported with the names of classes; remove it.")
+    if args.plot is not None and inputs.has_several(args):
+        raise InputError("--plot with the names of classes is for one target; pass one file as --target, or remove it.")
+    estimator = inputs.make_class_estimator(args, problem.class_names)
+    if inputs.has_several(args):
+        return estimate_classes_of_targets(problem, estimator, is_auto=args.method == "auto")
+    return estimate_classes(problem, estimator, is_auto=args.method == "auto")
 
 
 def run_diagnose(args: argparse.Namespace) -> int:
@@ -72,14 +96,18 @@ def run_report(args: argparse.Namespace) -> int:
     """
     output.check_report("--output", args.page, inputs.input_files(args))
     result = _diagnose(args, needs_rows=False)
+    if isinstance(result, PriorEstimate):
+        warn_of_wide_intervals({"": result})
     write(result, args.page, title=args.title, command=shlex.join(args.typed))
     if args.json:
         output.print_json(result.to_dict())
         output.print_note(f"report: {args.page}")
         return _exit_code(args, result)
-    if isinstance(result, Diagnosis):
+    if isinstance(result, (Diagnosis, ClassDiagnosis)):
         output.print_verdict(result.verdict)
-    output.print_result(result.estimate if isinstance(result, Diagnosis) else result)
+        output.print_result(result.estimate)
+    else:
+        output.print_result(result)
     print(f"report: {output.describe_report(args.page)}")
     return _exit_code(args, result)
 
@@ -90,10 +118,33 @@ def _status(estimate: PriorEstimate) -> str | None:
     return "no estimate" if np.isnan(estimate.value) or is_empty else estimate.status
 
 
-def _exit_code(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
+def warn_of_wide_intervals(results: Mapping[str, PriorEstimate]) -> None:
+    """Warn of each interval that contains nearly every prior, so that no estimate is printed; results are by target.
+
+    If the classes cannot be distinguished, the estimator has warned of it.
+    """
+    for name, estimate in results.items():
+        interval, ratios = estimate.interval, estimate.details.get("negative_ratio_interval")
+        has_warning = estimate.status == "no estimate" or (ratios is not None and list(ratios) == [0.0, np.inf])
+        if interval is None or interval.width <= EMPTY_WIDTH or has_warning:
+            continue
+        digits, target = decimals(interval.width), f" of target {name!r}" if name else ""
+        m, n, n_target = (f"{size:,}" for size in estimate.sizes)
+        warn(
+            f"The interval{target}, {interval.low:.{digits}f} to {interval.high:.{digits}f}, contains nearly every "
+            f"prior, so there is no estimate from {m} positive, {n} unlabelled and {n_target} target rows. Add rows, "
+            "or state the source prior more exactly.",
+            WeakSeparationWarning,
+        )
+
+
+def _exit_code(args: argparse.Namespace, result: Result) -> int:
     """Return 3 if the verdict, or without a diagnosis the status, of a target is as bad as --fail-on; otherwise 0."""
-    results: list[Any] = list(result.values()) if isinstance(result, (PriorEstimates, Diagnoses)) else [result]
-    answers = [one.verdict.answer if isinstance(one, Diagnosis) else _status(one) for one in results]
+    results: list[Any] = list(result.values()) if isinstance(result, NamedResults) else [result]
+    if isinstance(result, ClassPriorsByTarget):
+        results = [estimate for priors in result.values() for estimate in priors.values()]
+    is_diagnosed = isinstance(result, (Diagnosis, Diagnoses, ClassDiagnosis, ClassDiagnoses))
+    answers = [one.verdict.answer if is_diagnosed else _status(one) for one in results]
     failing = [answer for answer in answers if answer in _FAILING.get(args.fail_on, ())]
     if failing:
         output.print_note(
@@ -107,18 +158,21 @@ def _check_outputs(args: argparse.Namespace) -> None:
     output.check_figure(args.plot)
     if args.output is None:
         return
-    if not inputs.has_several(args):
-        raise InputError("--output is for several targets; pass more files as --target, or --by, or remove it.")
+    may_have_classes = inputs.states_classes(args) or (args.takes_classes and args.source and not args.positive_label)
+    if not inputs.has_several(args) and not may_have_classes:
+        raise InputError(_NO_TABLE)
     output.check_writable("--output", args.output, inputs.input_files(args), (".csv", ".xlsx"))
 
 
-def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> int:
+def _show(args: argparse.Namespace, result: Result) -> int:
     """Print the result, write the table (--output) and the figure (--plot) if requested, and return the exit code."""
+    if isinstance(result, (PriorEstimate, PriorEstimates)):
+        warn_of_wide_intervals({"": result} if isinstance(result, PriorEstimate) else result)
     if args.json:
         output.print_json(result.to_dict())
     else:
         output.print_result(result)
-    if args.output is not None and isinstance(result, (PriorEstimates, Diagnoses)):
+    if args.output is not None and isinstance(result, NamedResults):
         _write_table(args, result)
     if args.plot is None:
         return _exit_code(args, result)
@@ -127,13 +181,15 @@ def _show(args: argparse.Namespace, result: PriorEstimate | PriorEstimates | Dia
         if not displays:
             raise InputError("there is no estimate to draw; remove --plot.")
         output.write_figure(args.plot, displays[-1].plot().ax_)  # of the two by WitnessShift, the mixture
-    elif not isinstance(result, Diagnoses):  # --plot with several diagnoses was refused before
+    elif isinstance(result, (ClassPriors, ClassDiagnosis)):
+        output.write_figure(args.plot, class_shares(result if isinstance(result, ClassPriors) else result.estimate))
+    elif isinstance(result, (PriorEstimates, Diagnosis)):  # --plot with other results was refused before
         output.write_figure(args.plot, result.plot())
     return _exit_code(args, result)
 
 
-def _write_table(args: argparse.Namespace, result: PriorEstimates | Diagnoses) -> None:
-    """Write the table of several targets as a workbook, or as CSV with the separator and decimal mark of the target."""
+def _write_table(args: argparse.Namespace, result: NamedResults[Any]) -> None:
+    """Write the table of several results as a workbook, or as CSV with the separator and decimal mark of the target."""
     target = args.target[0]
     with atomic_write(args.output) as draft:
         if kind(args.output) == WORKBOOKS:
@@ -146,100 +202,26 @@ def _write_table(args: argparse.Namespace, result: PriorEstimates | Diagnoses) -
         draft.write_text(result.to_csv(separator=separator, decimal=decimal), encoding="utf-8", newline="")
 
 
-def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosis | Diagnoses | PriorEstimate:
-    """Load the tables and diagnose their estimate; `needs_rows=False` only estimates if rows are not in memory."""
-    estimator = inputs.make_estimator(args)
+def _diagnose(args: argparse.Namespace, *, needs_rows: bool = True) -> Diagnosed | PriorEstimate:
+    """Load the tables and diagnose their estimate; `needs_rows=False` only estimates if rows are not in memory.
+
+    A single class is the problem of positives and unlabelled rows.
+    """
+    estimator = None if inputs.states_classes(args) else inputs.make_estimator(args)
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
         problem = inputs.read_problem(args)
+    if problem.class_names:
+        estimator = inputs.make_class_estimator(args, problem.class_names)
+    elif estimator is None:
+        raise InputError(UNNAMED)
+    if len(problem.class_names) > 1:
+        if args.threshold is not None:
+            raise InputError("--threshold is for one labelled class; compare the intervals with it, and remove it.")
+        of_classes: Any = diagnose_classes_of_targets if inputs.has_several(args) else diagnose_classes
+        found: Diagnosed = of_classes(problem, estimator, records=records)
+        return found
     if problem.kind != "rows" and not needs_rows:
         return estimate_target(problem, estimator, is_auto=args.method == "auto")
     diagnose: Any = diagnose_all_targets if inputs.has_several(args) else diagnose_target
-    result: Diagnosis | Diagnoses = diagnose(problem, estimator, threshold=args.threshold, records=records)
+    result: Diagnosed = diagnose(problem, estimator, threshold=args.threshold, records=records)
     return result
-
-
-def run_adapt(args: argparse.Namespace) -> None:
-    """Run `priorshift adapt`: write the target's table with the posterior and the decision of each row."""
-    _check_copy(args)
-    settings = inputs.estimator_settings(args)
-    source_prior = read_prior(settings["source_prior"]).value if "source_prior" in settings else None
-    rule = {name: getattr(args, name) for name in ("cost_ratio", "top", "precision", "recall")}
-    check_rule(**{f"--{name.replace('_', '-')}": value for name, value in rule.items()})
-    if args.target_prior is not None:
-        shifted_threshold(0.5, args.target_prior)  # raises InputError for an impossible prior, before any work
-    classifier = _classifier(args, source_prior, settings.get("standardize", True))
-    estimator = inputs.make_estimator(args, optional=("source_prior",))  # the classifier uses it in any case
-    shifted = ShiftedClassifier(classifier, estimator, source_prior=source_prior, random_state=args.random_state)
-    problem = inputs.read_problem(args)
-    for sample in problem.targets.values():
-        check_names(sample.data, str(args.target[0]))
-    fit_to_problem(shifted, problem)
-    priors = None if args.target_prior is None else dict.fromkeys(problem.targets, args.target_prior)
-    posterior, decision, decided = decide_targets(shifted, problem, priors, **rule)
-    sheet = inputs.target_sheet(args)
-    in_file = order_of_file(args.target[0], args.by, len(posterior), sheet)
-    n_formulas = write_decided_table(
-        args.output, args.target[0], posterior[in_file], decision[in_file], safe=args.safe_csv, sheet=sheet
-    )
-    if n_formulas:
-        advice = "add --safe-csv if the copy is for a spreadsheet"
-        output.print_note(f"{n_formulas} cells of {args.output} look like formulas, as in the target; {advice}.")
-    if args.json:
-        _print_decided(decided, shifted.source_prior_, args)
-        return
-    for name, target in decided.items():
-        if name:
-            print(f"{name}:")
-        if target.estimate is None:
-            print(f"target prior {_format_share(target.target_prior)} (given)")
-        else:
-            output.print_result(target.estimate)
-            used = _format_share(target.target_prior)
-            if used != _format_share(target.estimate.value):
-                print(f"decisions use a target prior of {used}, the mean of all that are possible")
-        print(target.decisions)
-    print(f"written to {args.output}")
-
-
-def _print_decided(decided: Mapping[str, DecidedTarget], source_prior: float, args: argparse.Namespace) -> None:
-    """Print the decisions on one target, or on several by name, as JSON."""
-    records: dict[str, Any] = {}
-    for name, target in decided.items():
-        records[name] = {
-            "target_prior": target.target_prior, "source_prior": source_prior, **target.decisions.to_dict(),
-            "output": args.output, "estimate": target.estimate and target.estimate.to_dict(),
-        }  # fmt: skip
-    output.print_json(records[""] if args.by is None else {"by": args.by, "targets": records})
-
-
-def _check_copy(args: argparse.Namespace) -> None:
-    """Raise InputError, before any work, if the copy of the target cannot be written or would overwrite an input."""
-    target = args.target[0]
-    # endings of the target's format; a pipe is text, and a file without a known ending may be of any format
-    endings = TEXT if target == "-" or is_pipe(target) else kind(target) or (*TEXT, *PARQUET)
-    if endings == WORKBOOKS:
-        endings = (".xlsx", *TEXT)
-    output_endings = kind(args.output)
-    if output_endings is None or Path(args.output).suffix.lower() not in (*endings, ".gz"):
-        raise InputError(f"--output {args.output} must end in {' or '.join(endings)}, as the target does; rename it.")
-    output.check_writable("--output", args.output, inputs.input_files(args))
-    if args.safe_csv and output_endings in (PARQUET, WORKBOOKS):
-        raise InputError("--safe-csv is for CSV files; in Excel and Parquet files text is never a formula; remove it.")
-
-
-def _classifier(args: argparse.Namespace, source_prior: float | None, standardize: bool) -> Any:
-    """Return the unfitted classifier of --classifier: nnPU by default if torch is installed, or logistic regression."""
-    if args.classifier == "nnpu":
-        inputs.check_torch("--classifier nnpu", "use --classifier logistic")
-    if args.classifier != "logistic":
-        if find_spec("torch"):
-            if args.classifier is None:
-                output.print_note("the classifier is nnpu; --classifier logistic is faster.")
-            return NNPUClassifier(source_prior, scenario=args.scenario or "case-control", standardize=standardize)
-        output.print_note('the classifier is logistic; for nnpu, run pip install "priorshift[torch]".')
-    return logistic(scale=standardize)
-
-
-def _format_share(value: float) -> str:
-    """Format a share in [0, 1] with the decimals that its distance from 0 or 1 requires."""
-    return f"{value:.{decimals(min(value, 1 - value))}f}"

@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import Any, NoReturn, TextIO, TypeVar
 
 from priorshift.errors import InputError
-from priorshift.formatting import parse_number, parse_prior, shell_option
+from priorshift.formatting import parse_number, parse_prior, shell_option, shorten
 
 _Parsed = TypeVar("_Parsed")
 
@@ -30,15 +30,16 @@ TABLES, ROWS, POPULATIONS = "tables", "columns with a meaning", "what is known a
 METHOD, OUTPUT = "method", "output"
 METHODS = ("auto", "witness", "tcpu", "km2-ls", "drpu")
 SETTINGS = (  # parameters of estimators
-    "source_prior", "scenario", "kernel", "bandwidth", "statistic", "interval", "standardize", "confidence",
-    "random_state",
+    "source_prior", "label_error", "scenario", "kernel", "bandwidth", "statistic", "interval", "standardize",
+    "confidence", "random_state",
 )  # fmt: skip
-SCHEMAS = ("estimate", "diagnose", "report", "adapt", "sketch", "demo")
+SCHEMAS = ("estimate", "diagnose", "report", "adapt", "sketch", "watch", "demo")
 COMPLETIONS = {  # where shells look for completion scripts; zsh in every folder of $fpath
     "bash": "~/.local/share/bash-completion/completions/priorshift",
     "zsh": "~/.zfunc/_priorshift",
     "fish": "~/.config/fish/completions/priorshift.fish",
 }
+_LONGEST_VALUE = 200  # characters of a value in a message about wrong use; paths may be long
 _WINDOWS = ("WT_SESSION", "ANSICON", "ConEmuANSI", "TERM")  # variables that Windows consoles with colours set
 
 
@@ -62,41 +63,147 @@ def _parse(parse: Callable[[str], _Parsed], text: str) -> _Parsed:
 
 def survey_counts(text: str) -> dict[str, int]:
     """Parse the counts of a survey, POSITIVES/ROWS, such as 37/250, as {"positives": 37, "rows": 250}."""
+    return _counts(text, "a survey result; pass the number of positives/rows, such as 37/250")
+
+
+def checked_counts(text: str) -> dict[str, int]:
+    """Parse the counts of checked labelled rows, WRONG/ROWS, such as 3/50, as {"positives": 3, "rows": 50}."""
+    return _counts(text, "a result of checked labels; pass the number of wrong/checked rows, such as 3/50")
+
+
+def _counts(text: str, expected: str) -> dict[str, int]:
+    """Parse two counts, such as 37/250, as {"positives": 37, "rows": 250}; an error says what is `expected`."""
     with suppress(ValueError):
         positives, rows = (int(count) for count in text.split("/"))
         if 0 <= positives <= rows > 0:
             return {"positives": positives, "rows": rows}
-    raise argparse.ArgumentTypeError(
-        f"{text!r} is not a survey result; pass the number of positives/rows, such as 37/250"
-    )
+    raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+
+
+class ByClass(dict[str, Any]):
+    """Values of an option by class, from NAME=VALUE, one for each class."""
+
+
+def file_by_class(text: str) -> str | ByClass:
+    """Parse FILE, or NAME=FILE for the file of a class; a file whose name has an equals sign is a file if it exists."""
+    name, mark, file = text.partition("=")
+    if not mark or os.path.exists(text):
+        return text
+    if not name.strip() or not file:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be read; expected a file, or NAME=FILE, such as flu=flu.csv")
+    return ByClass({name.strip(): file})
+
+
+def prior_by_class(text: str) -> Any:
+    """Parse a prior or a range, or NAME=PRIOR for that of a class, which may also be a survey's counts."""
+    return _by_class(text, lambda value: survey_counts(value) if "/" in value else prior(value))
+
+
+def cost_by_class(text: str) -> Any:
+    """Parse a cost ratio, or NAME=NUMBER for that of a class."""
+    return _by_class(text, number) if "=" in text else number(text)
+
+
+def counts_by_class(text: str) -> dict[str, Any]:
+    """Parse the counts of a survey, POSITIVES/ROWS, or NAME=POSITIVES/ROWS or NAME=ROWS for those of a class."""
+    return _by_class(text, _count_of_class) if "=" in text else survey_counts(text)
+
+
+def _count_of_class(text: str) -> int | dict[str, int]:
+    """Parse the rows of a class in a survey of all classes, or its POSITIVES/ROWS in a survey of its own."""
+    return int(text) if text.isdecimal() else survey_counts(text)
+
+
+def checked_by_class(text: str) -> dict[str, Any]:
+    """Parse the counts of checked labelled rows, WRONG/ROWS, or NAME=WRONG/ROWS for those of a class."""
+    return _by_class(text, checked_counts) if "=" in text else checked_counts(text)
+
+
+def _by_class(text: str, parse: Callable[[str], Any]) -> Any:
+    """Parse NAME=VALUE as a value by class, and text without an equals sign as a prior."""
+    name, mark, value = text.partition("=")
+    if not mark:
+        return prior(text)
+    if not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} has no class before the equals sign; expected NAME=VALUE")
+    return ByClass({name.strip(): parse(value)})
+
+
+class StoreByClass(argparse.Action):
+    """Store the value of an option, or collect its values by class, given as NAME=VALUE once for each class."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Store or add a value; refuse a class that is given twice, and values with and without a class."""
+        stored = getattr(namespace, self.dest, None)
+        if stored is not None and isinstance(stored, ByClass) != isinstance(values, ByClass):
+            raise argparse.ArgumentError(self, "give every value a class, as in NAME=VALUE, or pass one without")
+        if isinstance(values, ByClass):
+            [name] = values
+            if stored is not None and name in stored:
+                raise argparse.ArgumentError(self, f"the class {name!r} is given twice; pass it once")
+            values = ByClass({**(stored or {}), **values})
+        elif stored is not None:
+            name = "/".join(self.option_strings)
+            parser.error(f"{name} is given more than once; name the class of each value, as in {name} NAME=VALUE")
+        setattr(namespace, self.dest, values)
 
 
 def bandwidth(text: str) -> str | float:
-    """Parse the bandwidth of a kernel: a number, or the name of a rule, which the estimator checks."""
+    """Parse the bandwidth of a kernel: a number with either decimal mark, or the name of a rule.
+
+    The estimator checks the name. A comma that may separate thousands is refused.
+    """
     with suppress(ValueError):
         return float(text)
-    return text
+    return number(text) if re.fullmatch(r"[\d\s.,+-]+", text) else text
+
+
+def integer(text: str) -> int:
+    """Parse a whole number."""
+    with suppress(ValueError):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, such as 10")
+
+
+def alarm_level(text: str) -> float | tuple[float, float | None]:
+    """Parse the level of an alarm: a share, or a range outside of which there is an alarm; 0.02-1 has no upper end."""
+    stated = prior(text)
+    low, high = stated if isinstance(stated, tuple) else (0.0, stated)
+    if low == 0:
+        return high
+    return low, None if high == 1 else high
+
+
+def reference_batches(text: str) -> str | int:
+    """Parse the reference of a monitor: "source", or a number of batches."""
+    return text if text == "source" else positive_integer(text)
 
 
 def positive_integer(text: str) -> int:
     """Parse a whole number from 1 on."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
+    with suppress(ValueError):
+        if int(text) >= 1:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
     # tables
-    "--positive": {"metavar": "FILE", "help": "labelled positives of the source population"},
+    "--positive": {"metavar": "FILE", "type": file_by_class, "action": StoreByClass,
+        "help": "labelled positives of the source population"},
     "--unlabeled": {"metavar": "FILE", "help": "unlabelled sample of the source population"},
     "--source": {"metavar": "FILE", "help": "positive and unlabelled rows in one table, with --label-column"},
     "--label-column": {"metavar": "NAME",
         "help": "column of --source with two values, such as 0 and 1; the larger one marks the positives (for words, "
         "see --positive-label)"},
     "--positive-label": {"metavar": "VALUE", "help": "value of --label-column that means positive, such as fraud"},
-    "--target": {"metavar": "FILE", "required": True, "nargs": "+",
-        "help": "unlabelled sample of the target population; several files are several targets. One of the tables may "
-        "be -, standard input"},
+    "--unlabeled-label": {"metavar": "VALUE",
+        "help": "value of --label-column in unlabelled rows, besides empty cells; the other values are classes"},
+    "--target": {"metavar": "FILE", "required": True, "nargs": "+", "action": "extend",
+        "help": "unlabelled sample of the target population; several files are several targets (may be repeated). One "
+        "of the tables may be -, standard input"},
     "--by": {"metavar": "NAME", "help": "column of a single --target: the rows of each value are one target"},
     "--stratify": {"metavar": "NAME",
         "help": "column of all tables: estimate each stratum separately and combine them for the whole target"},
@@ -131,12 +238,23 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "column of the unlabelled table, the target or both: 1 or 0 where the true class was looked up, "
         "otherwise empty (--method witness)"},
     # what is known about the populations
-    "--source-prior": {"metavar": "PRIOR", "type": prior,
+    "--source-prior": {"metavar": "PRIOR", "type": prior_by_class, "action": StoreByClass,
         "help": "share of positives in the source population: a number such as 0.2 or 20%%, a range such as 0.1-0.2, "
         "or 0-0.1 if it is at most 0.1 (default: estimated)"},
-    "--source-prior-counts": {"metavar": "POSITIVES/ROWS", "dest": "source_prior", "type": survey_counts,
+    "--source-prior-counts": {"metavar": "POSITIVES/ROWS", "dest": "source_prior", "type": counts_by_class,
+        "action": StoreByClass,
         "help": "result of a survey of the source population, such as 37/250, in place of --source-prior; the "
         "interval includes its error (--method witness or tcpu)"},
+    "--no-rest": {"dest": "has_rest", "action": "store_false",
+        "help": "every class is labelled: there are no rows of other classes, and no --unlabeled"},
+    "--label-error": {"metavar": "SHARE", "type": prior_by_class, "action": StoreByClass,
+        "help": "share of the labelled rows that are not positive: a number such as 0.05 or 5%%, or a range such as "
+        "0.02-0.1; with several classes, of each class or, as NAME=SHARE, of one (--method witness or tcpu; default: "
+        "0)"},
+    "--label-error-counts": {"metavar": "WRONG/ROWS", "dest": "label_error", "type": checked_by_class,
+        "action": StoreByClass,
+        "help": "result of checking labelled rows, drawn at random, such as 3/50 if 3 of 50 are not positive, in place "
+        "of --label-error; the interval includes its error (--method witness or tcpu)"},
     "--target-prior": {"metavar": "PRIOR", "type": number,
         "help": "share of positives in the target population, if known (default: estimated)"},
     "--scenario": {"choices": ("case-control", "censoring"),
@@ -155,8 +273,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"metavar": "PRIOR", "type": number,
         "help": "a share of positives that matters, such as one above which you would act; the result says how certain "
         "it is that the target prior lies above or below it (default: the source prior)"},
-    "--cost-ratio": {"metavar": "NUMBER", "type": number,
-        "help": "cost of a missed positive, where a false alarm costs 1 (default: 1)"},
+    "--cost-ratio": {"metavar": "NUMBER", "type": cost_by_class, "action": StoreByClass,
+        "help": "cost of a missed positive, where a false alarm costs 1 (default: 1); for several classes NAME=NUMBER, "
+        "the cost of an error on a row of this class (may be repeated)"},
     "--top": {"metavar": "N", "type": positive_integer,
         "help": "decide that the N rows with the highest probability are positive, for example as many as can be "
         "followed up"},
@@ -169,11 +288,42 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--like": {"metavar": "FILE",
         "help": "first sketch, whose columns, encoding, scale and random features are used; or a score model, by "
         "which rows are counted"},
-    "--features": {"metavar": "NUMBER", "type": int, "help": "number of random features (default: 512)"},
+    "--features": {"metavar": "NUMBER", "type": integer, "help": "number of random features (default: 512)"},
     "--no-standardize": {"dest": "standardize", "action": "store_const", "const": False,
         "help": "do not centre columns or divide them by their standard deviation"},
     "--confidence": {"metavar": "LEVEL", "type": number, "help": "confidence level of the interval (default: 0.95)"},
-    "--random-state": {"metavar": "SEED", "type": int, "default": 0, "help": "seed of random numbers (default: 0)"},
+    "--random-state": {"metavar": "SEED", "type": integer, "default": 0, "help": "seed of random numbers (default: 0)"},
+    # monitoring
+    "--model": {"metavar": "FILE", "required": True,
+        "help": "model of the source; the command with the source writes it, and those with batches read it"},
+    "--state": {"metavar": "FILE",
+        "help": "state of the series, a small JSON file without rows; it is created by the first batch"},
+    "--replay": {"metavar": "PATH", "nargs": "+", "action": "extend",
+        "help": "files of a history, or a folder, whose tables are read in the order of their names; an interrupted "
+        "replay continues"},
+    "--name": {"metavar": "TEXT", "help": "name of the batch (default: the name of its file without the ending)"},
+    "--time": {"metavar": "TEXT", "help": "time of the batch, for charts and the log"},
+    "--replace": {"action": "store_true",
+        "help": "replace the batch of this name or, with the source, the model; without this, the same rows are "
+        "ignored and others refused"},
+    "--acknowledge": {"action": "store_true",
+        "help": "acknowledge that label shift failed, so that later batches no longer exit with code 4; alone, or "
+        "before a batch is added"},
+    "--series": {"metavar": "NAME", "nargs": "+", "action": "extend", "default": [],
+        "help": "values of --by (default: those in the unlabelled rows)"},
+    "--level": {"metavar": "SHARE", "type": alarm_level,
+        "help": "alarm if the share is above this level, such as 0.05 or 5%%; or outside a range, such as 0.02-0.05; "
+        "0.02-1 is an alarm below 0.02 (default: none)"},
+    "--false-alarm": {"metavar": "SHARE", "type": number,
+        "help": "probability that --level ever raises a false alarm, however long it runs (default: 0.05)"},
+    "--run-length": {"metavar": "BATCHES", "type": number,
+        "help": "average number of batches until a false alarm of a change, and of a broken assumption (default: "
+        "1000)"},
+    "--reference": {"metavar": "BATCHES", "type": reference_batches,
+        "help": "compare later batches with this many first ones, or with the source (default: source)"},
+    "--metrics": {"metavar": "FILE", "help": "write the last batch as metrics for Prometheus (.prom)"},
+    "--chart": {"metavar": "FILE", "help": "draw the batches so far with their alarms (.svg or .png)"},
+    "--log": {"metavar": "FILE", "help": "append a line of JSON for each batch and series (.jsonl)"},
     # output
     "--json": {"action": "store_true", "help": "print the result as JSON (see priorshift schema)"},
     "--plot": {"metavar": "FILE", "help": "write a figure of the estimate (.png, .svg or .pdf)"},
@@ -194,7 +344,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "shell": {"metavar": "SHELL", "choices": tuple(COMPLETIONS), "help": " or ".join(COMPLETIONS)},
     "rest": {"nargs": argparse.REMAINDER, "help": "see priorshift experiment --help"},
     # app
-    "--port": {"metavar": "N", "type": int, "default": 0, "help": "port to listen on (default: a free port)"},
+    "--port": {"metavar": "N", "type": integer, "default": 0, "help": "port to listen on (default: a free port)"},
     "--no-browser": {"action": "store_true", "help": "print the address and do not open a browser"},
     "--max-rows": {"metavar": "N", "type": positive_integer,
         "help": "largest number of rows in a file (default: 1,000,000)"},
@@ -237,6 +387,24 @@ def printable(text: str) -> str:
     return escaped
 
 
+class StoreOnce(argparse.Action):
+    """Store the value of an option that must not be repeated, because only the last value would count.
+
+    It is the default; an option that may be repeated states another action, such as "append" or "extend".
+    """
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Store the values, or end with an error if the option was given before."""
+        given: set[str] = namespace.__dict__.setdefault("given", set())  # options that were given so far
+        name = "/".join(self.option_strings)
+        if name in given:
+            parser.error(f"{name} is given more than once, but takes one value; pass it once")
+        given.add(name)
+        setattr(namespace, self.dest, values)
+
+
 class _Help(argparse.RawDescriptionHelpFormatter):
     """Help whose second column leaves space for the longest name of a command, which Python 3.11 ignores."""
 
@@ -274,11 +442,13 @@ class Parser(argparse.ArgumentParser):
         for alternatives in names.split():
             parent = group.add_mutually_exclusive_group() if "|" in alternatives else group
             for name in alternatives.split("|"):
-                parent.add_argument(*_FLAGS.get(name, (name,)), **OPTIONS[name] | changes.get(name, {}))
+                action: dict[str, Any] = {"action": StoreOnce} if name.startswith("-") else {}
+                parent.add_argument(*_FLAGS.get(name, (name,)), **action | OPTIONS[name] | changes.get(name, {}))
 
     def error(self, message: str) -> NoReturn:
-        """Print one sentence on stderr and exit with code 2."""
-        self.exit(2, f"{colored('priorshift:', RED, sys.stderr)} {printable(message)} (see {self.prog} --help).\n")
+        """Print one sentence on stderr and exit with code 2; long values in it are shortened."""
+        message = printable(shorten(message, _LONGEST_VALUE))
+        self.exit(2, f"{colored('priorshift:', RED, sys.stderr)} {message} (see {self.prog} --help).\n")
 
     def refuse_unknown(self, words: Sequence[str]) -> None:
         """End with an error for an unknown option, or for a value without an option, among the words of a command.
@@ -301,6 +471,18 @@ class Parser(argparse.ArgumentParser):
         if word.startswith("--"):
             return any(known.startswith(option) for known in self._option_string_actions)  # may be abbreviated
         return option in self._option_string_actions or word[:2] in self._option_string_actions
+
+    def _get_option_tuples(self, option_string: str) -> Any:
+        """Return the options that a word may abbreviate; overrides argparse's method.
+
+        Of --unlabeled and --unlabeled-label, --unlab means the shorter one, of which the other is an extension.
+        """
+        found = super()._get_option_tuples(option_string)
+        names = [option[1] for option in found]
+        shortest = min(names, key=len, default="")
+        if all(name.startswith(shortest) for name in names):
+            return [option for option in found if option[1] == shortest]
+        return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise ArgumentError for a value that is not a choice, with a suggestion; overrides argparse's method."""

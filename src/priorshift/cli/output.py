@@ -19,9 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from priorshift.class_priors import ClassPriors
+from priorshift.class_priors_by_target import ClassPriorsByTarget
 from priorshift.cli import INTERRUPTED
 from priorshift.cli.options import BOLD, GREEN, RED, YELLOW, colored, printable
-from priorshift.cli.streams import can_print, discard, print_error
+from priorshift.cli.streams import OutputError, can_print, checked_output, discard, print_error
+from priorshift.diagnosis.class_targets import ClassDiagnoses
+from priorshift.diagnosis.classes import ClassDiagnosis, ClassVerdict
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.diagnosis.verdict import Verdict
 from priorshift.errors import InputError, PriorShiftWarning
@@ -31,9 +35,13 @@ from priorshift.progress import show_progress
 from priorshift.report.page import ENDINGS, check_extra, check_pdf_extra, is_pdf
 from priorshift.results import PriorEstimate
 
+Result = (
+    PriorEstimate | PriorEstimates | ClassPriors | ClassPriorsByTarget | Diagnosis | Diagnoses | ClassDiagnosis
+    | ClassDiagnoses
+)  # fmt: skip
 FIGURES = (".png", ".svg", ".pdf")
 _ANSWERS = {"yes": GREEN, "with care": YELLOW, "no": RED}
-_VERDICT = r"(?<=^May I publish this number\? )[\w ]+"  # matches the answer
+_QUESTIONS = [kind.question.removesuffix("?") for kind in (Verdict, ClassVerdict)]
 
 
 def run_command(args: argparse.Namespace, *, as_program: bool = False) -> int:
@@ -43,7 +51,7 @@ def run_command(args: argparse.Namespace, *, as_program: bool = False) -> int:
     """
     module, function = args.run.split(":")
     command = getattr(import_module(f"priorshift.cli.{module}"), function)
-    with _interrupts(as_program) as received, _warnings_as_sentences(), show_progress(True):
+    with _interrupts(as_program) as received, _warnings_as_sentences(), show_progress(True), checked_output():
         try:
             code = command(args) or 0
             print(end="", flush=True)  # an error of standard output appears here, and not at exit
@@ -69,9 +77,10 @@ def _report_failure(error: BaseException, *, interrupted: bool) -> int:
     elif isinstance(error, BrokenPipeError):  # the program that read our output has ended
         discard(sys.stdout)
         return 0
+    elif isinstance(error, OutputError):
+        discard(sys.stdout)
+        message = str(error)
     elif isinstance(error, OSError):
-        if error.filename is None:  # the file may be standard output
-            discard(sys.stdout)
         message = f"cannot use {error.filename or 'a file'}: {error.strerror or error}."
     else:
         raise error
@@ -154,7 +163,13 @@ def check_writable(option: str, path: str, inputs: Sequence[str | None] = (), en
 
 
 def _is_part_of(file: Path, table: str | None) -> bool:
-    """Return whether a file is the table at a path, or one of the Parquet files of a folder that is read as a table."""
+    """Return whether a file is the table at a path, or one of the Parquet files of a folder that is read as a table.
+
+    The path "-" is standard input, which may be a file too.
+    """
+    if table == "-" and file.exists():
+        with suppress(OSError, ValueError, AttributeError):  # it is closed, or was replaced by an object without a file
+            return os.path.samestat(file.stat(), os.fstat(sys.stdin.fileno()))
     if not table or not file.exists() or not os.path.exists(table):
         return False
     return file.samefile(table) or (os.path.isdir(table) and kind(file) == PARQUET and file.parent.samefile(table))
@@ -204,7 +219,7 @@ def print_json(result: dict[str, Any], indent: int | None = None) -> None:
     print(text if can_print(text) else json.dumps(result, allow_nan=False, indent=indent))
 
 
-def print_result(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses) -> None:
+def print_result(result: Result) -> None:
     """Print a result in words, with colours on a terminal; several estimates with a test of their equality."""
     text = printable(str(result))
     if isinstance(result, PriorEstimates):
@@ -214,17 +229,35 @@ def print_result(result: PriorEstimate | PriorEstimates | Diagnosis | Diagnoses)
             text += f"\n{result.equality_test()}"
     elif isinstance(result, Diagnoses):
         text = _highlight_table(text, len(result), after="publish?")
+    elif isinstance(result, ClassDiagnoses):
+        text = _highlight_table(text, sum(len(d.estimate) for d in result.values()), after="publish?")
+    elif isinstance(result, ClassDiagnosis):
+        shares = str(result.estimate)
+        text = text.replace(shares, _highlight_table(shares, len(result.estimate), after="rows"), 1)
+        text = _color_verdict(text)
+    elif isinstance(result, ClassPriors):
+        text = _highlight_table(text, len(result), after="rows")
+    elif isinstance(result, ClassPriorsByTarget):
+        text = _highlight_table(text, sum(map(len, result.values())), after="class")
+        if result.joint is not None and len(result) > 1:
+            text += f"\n{result.equality_test()}"
     else:
         estimate = result.estimate if isinstance(result, Diagnosis) else result
         value_with_interval = str(estimate).partition(" (")[0]
         text = text.replace(value_with_interval, colored(value_with_interval, BOLD), 1)
-        text = _color_answer(_VERDICT, text)
+        text = _color_verdict(text)
     print(text)
 
 
 def print_verdict(verdict: Verdict) -> None:
     """Print whether the number can be published: the first line of a verdict, with its answer in colour."""
-    print(_color_answer(_VERDICT, str(verdict).partition("\n")[0]))
+    print(_color_verdict(str(verdict).partition("\n")[0]))
+
+
+def _color_verdict(text: str) -> str:
+    """Colour the answer of a verdict, which stands after its question in the first line of a text."""
+    question, mark, rest = text.partition("? ")
+    return question + mark + _color_answer(r"^[\w ]+", rest) if question in _QUESTIONS else text
 
 
 def _color_answer(pattern: str, text: str) -> str:

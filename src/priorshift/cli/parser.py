@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from priorshift.cli.options import COMPLETIONS, METHOD, OPTIONS, OUTPUT, POPULATIONS, ROWS, TABLES, Parser
+from priorshift.cli.options import (
+    COMPLETIONS,
+    METHOD,
+    OPTIONS,
+    OUTPUT,
+    POPULATIONS,
+    ROWS,
+    TABLES,
+    ByClass,
+    Parser,
+    StoreOnce,
+)
 from priorshift.version import __version__
 
 _SOURCE = "--positive positive.csv --unlabeled unlabeled.csv"
@@ -22,15 +33,38 @@ _READ = (
     "--positive --unlabeled --source --label-column --positive-label --target --sheet --drop --missing --category "
     "--day-first --month-first --encoder"
 )
+_READ_CLASSES = _READ.replace("--positive-label", "--positive-label --unlabeled-label")
 _COLUMNS = "--id-column|--identical-rows --group-column --weight-column --audit-column"
 _PRIOR = "--source-prior|--source-prior-counts --scenario"
+_LABEL_ERROR = "--label-error|--label-error-counts"
 _METHOD = "--method --kernel --bandwidth --statistic --interval"
 _COMMON = "--no-standardize --confidence --random-state"
 # help of options for commands without --method, which would otherwise say which methods an option is for
 _NO_METHOD = {
     name: {"help": OPTIONS[name]["help"].split(" (--method ")[0]}
-    for name in ("--weight-column", "--audit-column", "--source-prior-counts")
+    for name in ("--weight-column", "--audit-column", "--source-prior-counts", "--label-error", "--label-error-counts")
 }
+# help of options for commands that also take several classes
+_CLASSES = {
+    "--positive": {"help": f"{OPTIONS['--positive']['help']}; for several classes NAME=FILE for each, such as "
+                   "flu=flu.csv (may be repeated)"},
+    "--label-column": {"help": f"{OPTIONS['--label-column']['help']}; or with the names of several classes, and empty "
+                       "cells or 0 in unlabelled rows"},
+    "--source-prior": {"help": f"{OPTIONS['--source-prior']['help']}; for several classes NAME=PRIOR for each, such as "
+                       "flu=0.1 (may be repeated)"},
+    "--source-prior-counts": {"help": f"{OPTIONS['--source-prior-counts']['help']}; for several classes the rows of "
+                              "each and of the rest, such as flu=30, covid=12 and rest=108, or a survey of one class, "
+                              "such as flu=30/150 (may be repeated)"},
+    "--audit-column": {"help": f"{OPTIONS['--audit-column']['help']}; for several classes the name of a class or rest"},
+    "--label-error": {"help": f"{OPTIONS['--label-error']['help']}; as NAME:OTHER=SHARE, of one class that are of "
+                      "another (may be repeated)"},
+    "--label-error-counts": {"help": f"{OPTIONS['--label-error-counts']['help']}; for several classes NAME=WRONG/ROWS "
+                             "or NAME:OTHER=WRONG/ROWS (may be repeated)"},
+}  # fmt: skip
+_TWO_CLASSES = (
+    "--positive flu=flu.csv --positive covid=covid.csv --unlabeled unlabeled.csv --target target.csv "
+    "--source-prior flu=0.1 --source-prior covid=0.05-0.2"
+)
 
 
 class Command(NamedTuple):
@@ -70,12 +104,16 @@ COMMANDS = {
             ("several months compared with the same source",
              f"priorshift estimate {_SOURCE} --target jan.csv feb.csv mar.csv --source-prior 0.2 --output series.csv "
              "--plot series.png"),
-            ("a target from a pipe, by the paper's method",
-             f"zcat target.csv.gz | priorshift estimate {_SOURCE} --target - --method tcpu"),
+            ("several labelled classes and a rest that nobody labelled",
+             f"priorshift estimate {_TWO_CLASSES}"),
         ),
-        options={TABLES: f"{_READ} --by|--stratify --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
+        options={TABLES: f"{_READ_CLASSES} --by|--stratify --stream", ROWS: _COLUMNS,
+                 POPULATIONS: f"{_PRIOR} --no-rest {_LABEL_ERROR}",
                  METHOD: f"{_METHOD} {_COMMON}", OUTPUT: "--json --plot --output --fail-on"},
-        changes={"--fail-on": {"help": "exit with code 3 if there is no estimate (--fail-on no), or also if it rests "
+        defaults={"takes_classes": True},
+        changes={**_CLASSES,
+                 "--output": {"help": "write the table of several targets, strata or classes (.csv or .xlsx)"},
+                 "--fail-on": {"help": "exit with code 3 if there is no estimate (--fail-on no), or also if it rests "
                                "on few positives (--fail-on care); by default the exit code does not depend on it"}},
     ),
     "diagnose": Command(
@@ -92,10 +130,11 @@ COMMANDS = {
             ("each month of one table, by its column month",
              f"priorshift diagnose {_SOURCE} --target months.csv --by month --source-prior 0.2 --output verdicts.csv"),
         ),
-        options={TABLES: f"{_READ} --by", ROWS: _COLUMNS, POPULATIONS: _PRIOR, METHOD: f"{_COMMON} --threshold",
-                 OUTPUT: "--json --plot --output --fail-on"},
-        changes={**_NO_METHOD, "--output": {"help": "write the table of several targets (.csv or .xlsx)"}},
-        defaults={"stream": False},
+        options={TABLES: f"{_READ_CLASSES} --by", ROWS: _COLUMNS,
+                 POPULATIONS: f"{_PRIOR} --no-rest {_LABEL_ERROR}",
+                 METHOD: f"{_COMMON} --threshold", OUTPUT: "--json --plot --output --fail-on"},
+        changes={**_NO_METHOD, **_CLASSES, "--output": {"help": "write the table of several targets (.csv or .xlsx)"}},
+        defaults={"stream": False, "takes_classes": True},
     ),
     "report": Command(
         "estimate:run_report",
@@ -110,11 +149,16 @@ COMMANDS = {
             ("several months, with a heading of your own",
              f"priorshift report {_SOURCE} --target months.csv --by month --source-prior 0.2 "
              "--title 'Infections by month' -o months.html"),
+            ("several labelled classes and a rest that nobody labelled",
+             f"priorshift report {_TWO_CLASSES} -o classes.html"),
         ),
-        options={TABLES: f"{_READ} --by --stream", ROWS: _COLUMNS, POPULATIONS: _PRIOR,
+        options={TABLES: f"{_READ_CLASSES} --by --stream", ROWS: _COLUMNS,
+                 POPULATIONS: f"{_PRIOR} --no-rest {_LABEL_ERROR}",
                  METHOD: f"{_COMMON} --threshold", OUTPUT: "--json --output --title --fail-on"},
-        changes={**_NO_METHOD, "--output": {"dest": "page", "required": True,
-                                            "help": "report to write (.html, or .pdf with the extra pdf)"}},
+        changes={**_NO_METHOD, **_CLASSES,
+                 "--output": {"dest": "page", "required": True,
+                              "help": "report to write (.html, or .pdf with the extra pdf)"}},
+        defaults={"takes_classes": True},
     ),
     "app": Command(
         "small_commands:run_app",
@@ -128,10 +172,11 @@ COMMANDS = {
         options={"server": "--port --no-browser --max-rows --max-bytes --time-limit --host --expose-to-network"},
     ),
     "adapt": Command(
-        "estimate:run_adapt",
+        "adapt:run",
         "classify the rows of the target by a classifier that is adapted to its prior",
         "Write the target's table with two more columns: the posterior probability of being positive in the target "
-        "population, and the decision (1: positive).",
+        "population, and the decision (1: positive). With several labelled classes, the columns are the posterior "
+        "probability of each class and the decision, which is the class with the largest one.",
         usage=[f"{files} -o FILE ..." for files in _INPUTS],
         notes=f"{_FORMATS} The lines of the target's file are copied unchanged, so that the copy can be joined on any "
         "column; with --safe-csv, cells that a spreadsheet would take for a formula are escaped.",
@@ -141,13 +186,17 @@ COMMANDS = {
              f"priorshift adapt {_THREE} --target-prior 0.5 --classifier logistic --safe-csv --output decided.csv"),
             ("positives are rare, and 500 rows can be followed up in each month",
              f"priorshift adapt {_SOURCE} --target months.csv --by month --top 500 --output decided.csv"),
+            ("several labelled classes; a missed flu is as bad as 5 other errors",
+             f"priorshift adapt {_TWO_CLASSES} --cost-ratio flu=5 --output decided.csv"),
         ),
-        options={TABLES: f"{_READ} --by", ROWS: _COLUMNS, POPULATIONS: f"{_PRIOR} --target-prior",
+        options={TABLES: f"{_READ_CLASSES} --by", ROWS: _COLUMNS, POPULATIONS: f"{_PRIOR} --no-rest --target-prior",
                  "decisions (at most one of these)": "--cost-ratio --top --precision --recall",
                  METHOD: f"{_METHOD} --classifier {_COMMON}", OUTPUT: "--json --output --safe-csv"},
-        changes={"--target": {"nargs": 1, "help": "unlabelled sample of the target population; - is standard input"},
+        changes={**_CLASSES,
+                 "--target": {"nargs": 1, "action": StoreOnce,
+                              "help": "unlabelled sample of the target population; - is standard input"},
                  "--output": {"required": True, "help": "table to write, in the format of the target"}},
-        defaults={"stream": False},
+        defaults={"stream": False, "takes_classes": True},
     ),
     "sketch": Command(
         "sketch:run",
@@ -181,6 +230,51 @@ COMMANDS = {
             "--output": {"required": True, "help": "file to write"},
         },
     ),
+    "watch": Command(
+        "watch:run",
+        "follow the share of positives in batches over time, with alarms whose rate of false ones is stated",
+        "Follow the share of positives in batches that arrive over time. A first command fits a model to the source. "
+        "Then each batch gets a line with its estimate and interval, and alarms: the share has changed, it is beyond "
+        "--level, or label shift no longer explains the rows.",
+        usage=(
+            "--model FILE --positive FILE --unlabeled FILE ...",
+            "--model FILE --state FILE --target FILE [--name TEXT] ...",
+            "--model FILE --state FILE --replay PATH [PATH ...] ...",
+        ),
+        notes="The exit code is 0 if all is quiet, 3 for an alarm, 4 if label shift no longer explains the rows (until "
+        "--acknowledge), and 2 for wrong use. The options of the rules are settings of the state, to be passed with "
+        "the source or with the first batch. The same batch twice counts once, and another process that changes the "
+        f"state at the same time is refused. {_FORMATS}",
+        examples=(
+            ("fit the model once, where 2% of the source are positive",
+             f"priorshift watch --model fitted {_SOURCE} --source-prior 0.02 --level 0.05"),
+            ("add a batch every day",
+             "priorshift watch --model fitted --state state.json --target today.csv --name 2026-11-16 --log "
+             "series.jsonl --metrics share.prom"),
+            ("start with the files of a history",
+             "priorshift watch --model fitted --state state.json --replay history/ --json"),
+        ),
+        options={TABLES: "--model --positive --unlabeled --source --label-column --positive-label --target --replay "
+                 "--drop",
+                 ROWS: "--group-column --weight-column --audit-column --by --series", POPULATIONS: _PRIOR,
+                 "rules": "--level --false-alarm --run-length --reference --confidence",
+                 "batches": "--state --name --time --replace --acknowledge",
+                 METHOD: "--random-state",
+                 OUTPUT: "--json --metrics --log --chart --report"},
+        changes={**_NO_METHOD,
+                 "--target": {"required": False, "nargs": None, "action": StoreOnce,
+                              "help": "rows of a batch; - is standard input"},
+                 "--by": {"help": "column whose values are separate series, such as regions, which share one rate of "
+                          "false alarms"},
+                 "--weight-column": {"help": "sample weights of the rows of batches"},
+                 "--group-column": {"help": "column whose value is the same in rows that belong together, such as "
+                                    "those of one patient"},
+                 "--audit-column": {"help": "column of batches: 1 or 0 where the true class was looked up, otherwise "
+                                    "empty"},
+                 "--confidence": {"help": "confidence level of the intervals (default: 0.95)"},
+                 "--report": {"help": "write a page on the batches so far (.html or .pdf)"},
+                 "--random-state": {"default": None}},
+    ),
     "schema": Command(
         "small_commands:run_schema",
         "print the JSON Schema (draft 2020-12) of what a command prints with --json, with the meaning of every field",
@@ -213,7 +307,8 @@ def parser() -> Parser:
         "positives and unlabelled rows of an old one.",
         notes="priorshift COMMAND --help describes a command. Results go to stdout, as JSON with --json; warnings and "
         "errors go to stderr. The exit code is 0 on success, 2 for wrong use or unusable data (the message says what "
-        "to do), 3 if --fail-on applies, and 130 if interrupted.",
+        "to do), 3 if --fail-on applies or watch raises an alarm, 4 if watch finds that label shift fails, and 130 if "
+        "interrupted.",
         examples=(
             ("try it on bundled data", "priorshift demo"),
             ("estimate the share of positives in target.csv, where it is about 20% in the source",
@@ -235,7 +330,10 @@ def parser() -> Parser:
         for title, option_names in command.options.items():
             subparser.add_options(title, option_names, command.changes)
         # values of options that some commands lack, so that all commands can be read alike
-        defaults = {"by": None, "stratify": None, "stream": None, "method": "auto", **command.defaults}
+        defaults = {
+            "by": None, "stratify": None, "stream": None, "method": "auto", "takes_classes": False, "has_rest": True,
+            "label_error": None, "unlabeled_label": None, **command.defaults,
+        }  # fmt: skip
         subparser.set_defaults(run=command.run, parser=program, **defaults)
     return program
 
@@ -257,4 +355,12 @@ def parse(words: list[str]) -> argparse.Namespace:
     after_options = words[len(program_options) :]
     if after_options and after_options[0] in COMMANDS:
         program.commands[after_options[0]].refuse_unknown(after_options[1:])
-    return program.parse_args(words, argparse.Namespace(typed=["priorshift", *words]))
+    args = program.parse_args(words, argparse.Namespace(typed=["priorshift", *words]))
+    settings = ("positive", "source_prior", "label_error")
+    stated = [name for name in settings if isinstance(getattr(args, name, None), ByClass)]
+    if stated and not args.takes_classes:
+        option = f"--{stated[0].replace('_', '-')}"
+        program.commands[words[0]].error(
+            f"{option} NAME=VALUE is for the classes of other commands; pass {option} without a class"
+        )
+    return args

@@ -8,10 +8,12 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from contextlib import contextmanager
 
 TYPE_CHECKING = False  # typing's own would cost an import
 if TYPE_CHECKING:
-    from typing import TextIO
+    from collections.abc import Iterator
+    from typing import Any, TextIO
 
 # what is printed instead of characters that the encoding of a stream lacks, such as cp1252 on Windows
 _REPLACEMENTS = {
@@ -54,6 +56,56 @@ def can_print(text: str) -> bool:
     return True
 
 
+class OutputError(Exception):
+    """Standard output cannot be written, for example because the disk is full."""
+
+
+class _CheckedStream:
+    """A stream whose errors of writing are OutputErrors, so that they are not taken for those of a file."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Wrap a stream."""
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(_unwritable(error)) from None
+
+    def flush(self) -> None:
+        """Write what is still buffered."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(_unwritable(error)) from None
+
+    def __getattr__(self, name: str) -> Any:
+        """Return any other attribute of the stream."""
+        return getattr(self._stream, name)
+
+
+def _unwritable(error: OSError) -> str:
+    """Return the message about an error of writing to standard output."""
+    return f"cannot write the output: {error.strerror or error}."
+
+
+@contextmanager
+def checked_output() -> Iterator[None]:
+    """Raise OutputError if standard output cannot be written, except for a reader that has ended (BrokenPipeError)."""
+    stream: Any = sys.stdout
+    sys.stdout = _CheckedStream(stream)
+    try:
+        yield
+    finally:
+        sys.stdout = stream
+
+
 def print_last(text: str = "") -> int:
     """Print a text, after what is still buffered, and return the exit code: 0, or 2 with a message if this fails.
 
@@ -65,7 +117,7 @@ def print_last(text: str = "") -> int:
         discard(sys.stdout)
     except OSError as error:
         discard(sys.stdout)
-        print_error(f"priorshift: cannot write the output: {error.strerror or error}.")
+        print_error(f"priorshift: {_unwritable(error)}")
         return 2
     return 0
 

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from priorshift.api import compare_targets, make_estimator, with_columns
+from priorshift.api import check_one_class, choose_estimator, compare_targets, make_estimator, with_columns
+from priorshift.diagnosis.class_targets import diagnose_classes, diagnose_classes_of_targets
 from priorshift.diagnosis.columns import Driver, drivers
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis, holm_adjusted
 from priorshift.diagnosis.identification import DiagnosisInput, identify
 from priorshift.diagnosis.planning import planning
+from priorshift.diagnosis.provenance import problem_columns, run_settings
 from priorshift.diagnosis.sensitivity import check_threshold, sensitivity
 from priorshift.diagnosis.shift_tests import RESAMPLES, label_shift_test, shift_test
-from priorshift.diagnosis.verdict import TABLE_WARNINGS, DiagnosisParts, judge
+from priorshift.diagnosis.verdict import TABLE_WARNINGS, DiagnosisParts, judge, warnings_of_target
 from priorshift.errors import InputError
-from priorshift.io.column_checks import ColumnUse, column_uses
 from priorshift.io.row_metadata import Columns
 from priorshift.loading import InputOptions, load_problem
+from priorshift.methods.multiclass import MulticlassShift
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Problem, Sample, Source, Target
 from priorshift.progress import track_progress
@@ -40,6 +42,7 @@ def diagnose(
     threshold: float | None = None,
     method: Any = "auto",
     source_prior: Any = None,
+    label_error: Any = None,
     scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -53,13 +56,15 @@ def diagnose(
     missing: Sequence[Any] = (),
     columns: Mapping[str, str] | None = None,
     sheet: str | Mapping[str, str] | None = None,
-) -> Diagnosis:
+    rest: bool = True,
+) -> Any:
     """Diagnose the estimated prior of a target: whether it can be trusted, what could be wrong, and what would help.
 
     Parameters
     ----------
     positive, unlabeled, target : array-like, data frame, or path of a CSV, Excel or Parquet file
-        Samples, as in :func:`estimate_prior`. Leave out the first two if `method` was fitted with ``keep_rows=True``.
+        Samples, as in :func:`estimate_prior`; `positive` may be a mapping of classes. Leave out the first two if
+        `method` was fitted with ``keep_rows=True``.
     threshold : float or None
         Target prior that matters, such as one above which action is taken; the diagnosis says on which side of it the
         target prior is. Default: the source prior.
@@ -69,6 +74,7 @@ def diagnose(
         ``{"target": weights}``, and all other options are those of the fit.
     source_prior : float, (low, high), distribution, estimator or None
         As in :func:`estimate_prior`, and so are all that follow.
+    label_error : float, (low, high), distribution or None
     scenario : {"case-control", "censoring"} or None
     confidence : float or None
     random_state : int, Generator or None
@@ -80,11 +86,12 @@ def diagnose(
     missing : sequence of values
     columns : mapping of str to str, or None
     sheet : str, mapping or None
+    rest : bool
 
     Returns
     -------
-    Diagnosis
-        A verdict and the parts it rests on; it prints as a page.
+    Diagnosis or ClassDiagnosis
+        A verdict and the parts it rests on; it prints as a page. For several classes, a :class:`ClassDiagnosis`.
 
     Examples
     --------
@@ -105,20 +112,26 @@ def diagnose(
     """
     if positive is None and unlabeled is None and isinstance(method, WitnessShift):
         settings = {"source_prior": source_prior, "scenario": scenario, "confidence": confidence, "shared": shared}
-        settings |= {"random_state": random_state, "standardize": standardize, "drop": drop or None}
+        settings |= {
+            "label_error": label_error,
+            "random_state": random_state,
+            "standardize": standardize,
+            "drop": drop or None,
+        }
         settings |= {"missing": missing or None, "columns": columns, "sheet": sheet}
         _check_options_of_fit(settings, encoder)
         return _diagnose_by_fit(method, target, threshold, {"audit": audit, "weights": weights, "groups": groups})
-    estimator = _make_estimator(
-        method, source_prior=source_prior, scenario=scenario, confidence=confidence, random_state=random_state,
-        standardize=standardize,
-    )  # fmt: skip
+    chosen = {"source_prior": source_prior, "label_error": label_error, "scenario": scenario,
+              "confidence": confidence, "random_state": random_state, "standardize": standardize}  # fmt: skip
+    positive, estimator, rest = _choose_estimator(positive, method, chosen, rest, threshold)
     options = InputOptions.from_arguments(
         shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
         columns=columns, sheet=sheet, stream=False,
     )  # fmt: skip
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
-        problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
+        problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, rest=rest, options=options)
+    if isinstance(estimator, MulticlassShift):
+        return diagnose_classes(problem, estimator, records=records)
     return diagnose_target(problem, estimator, threshold=threshold, records=records)
 
 
@@ -131,6 +144,7 @@ def diagnose_targets(
     threshold: float | None = None,
     method: Any = "auto",
     source_prior: Any = None,
+    label_error: Any = None,
     scenario: str | None = None,
     confidence: float | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -144,13 +158,14 @@ def diagnose_targets(
     missing: Sequence[Any] = (),
     columns: Mapping[str, str] | None = None,
     sheet: str | Mapping[str, str] | None = None,
-) -> Diagnoses:
+    rest: bool = True,
+) -> Any:
     """Diagnose several targets with one fit to the source.
 
     Parameters
     ----------
     positive, unlabeled, targets : array-like, data frame, or path of a CSV, Excel or Parquet file
-        Samples, as in :func:`estimate_priors`.
+        Samples, as in :func:`estimate_priors`; `positive` may be a mapping of classes.
     by : str or None
         As in :func:`estimate_priors`.
     threshold : float or None
@@ -168,12 +183,13 @@ def diagnose_targets(
     missing : sequence of values
     columns : mapping of str to str, or None
     sheet : str, mapping or None
+    rest : bool
 
     Returns
     -------
-    Diagnoses
+    Diagnoses, or a mapping of str to ClassDiagnosis
         A mapping of names to :class:`Diagnosis`, which prints as a table. P-values are adjusted for the number of
-        targets (Holm).
+        targets (Holm). For several classes, a mapping to :class:`ClassDiagnosis`.
 
     Examples
     --------
@@ -184,17 +200,39 @@ def diagnose_targets(
     >>> {name: diagnosis.verdict.answer for name, diagnosis in diagnoses.items()}
     {'spring': 'yes', 'autumn': 'yes'}
     """
-    estimator = _make_estimator(
-        method, source_prior=source_prior, scenario=scenario, confidence=confidence, random_state=random_state,
-        standardize=standardize,
-    )  # fmt: skip
+    chosen = {"source_prior": source_prior, "label_error": label_error, "scenario": scenario,
+              "confidence": confidence, "random_state": random_state, "standardize": standardize}  # fmt: skip
+    positive, estimator, rest = _choose_estimator(positive, method, chosen, rest, threshold)
     options = InputOptions.from_arguments(
         shared=shared, audit=audit, weights=weights, groups=groups, drop=drop, encoder=encoder, missing=missing,
         columns=columns, sheet=sheet, by=by,
     )  # fmt: skip
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
-        problem = load_problem(positive=positive, unlabeled=unlabeled, target=targets, several=True, options=options)
+        problem = load_problem(
+            positive=positive, unlabeled=unlabeled, target=targets, several=True, rest=rest, options=options
+        )
+    if isinstance(estimator, MulticlassShift):
+        return diagnose_classes_of_targets(problem, estimator, records=records)
     return diagnose_all_targets(problem, estimator, threshold=threshold, records=records)
+
+
+def _choose_estimator(
+    positive: Any, method: Any, settings: Mapping[str, Any], rest: bool, threshold: float | None
+) -> tuple[Any, Any, bool]:
+    """Return the labelled samples, an unfitted estimator for them, and whether there is a rest.
+
+    The only class of a mapping is the problem of positives and unlabelled rows. Several have no `threshold`.
+    """
+    if not isinstance(positive, Mapping):
+        check_one_class(rest=rest)
+        return positive, _make_estimator(method, **settings), True
+    estimator, rest = choose_estimator(method, settings, positive, rest)
+    if isinstance(estimator, MulticlassShift):
+        if threshold is not None:
+            raise InputError("threshold is not supported with several classes; compare their intervals with it.")
+        return positive, estimator, rest
+    [sample] = positive.values()
+    return sample, _make_estimator(estimator), rest
 
 
 def _make_estimator(method: Any, **settings: Any) -> WitnessShift:
@@ -209,15 +247,20 @@ def _make_estimator(method: Any, **settings: Any) -> WitnessShift:
     )
 
 
-def diagnose_target(
-    problem: Problem, estimator: WitnessShift, *, threshold: float | None = None, records: Sequence[WarningRecord] = ()
-) -> Diagnosis:
-    """Diagnose the only target of a problem; the verdict quotes `records`, warnings issued while it was loaded."""
+def _check_rows(problem: Problem) -> None:
+    """Refuse samples that are not tables in memory."""
     if problem.kind != "rows":
         raise InputError(
             "A diagnosis needs the rows of all samples, not sketches, histograms or streams. Pass tables that fit into "
             "memory, or estimate the prior alone."
         )
+
+
+def diagnose_target(
+    problem: Problem, estimator: WitnessShift, *, threshold: float | None = None, records: Sequence[WarningRecord] = ()
+) -> Diagnosis:
+    """Diagnose the only target of a problem; the verdict quotes `records`, warnings issued while it was loaded."""
+    _check_rows(problem)
     with record_warnings(*TABLE_WARNINGS, show=True) as fit_records:
         source = _FittedSource.fit(estimator, problem, threshold)
         parts, _ = source.diagnose(estimator.target_of(problem.target))
@@ -241,12 +284,7 @@ def diagnose_all_targets(
     p_values = holm_adjusted([target_parts.label_shift_test.p_value for target_parts in parts.values()])
     diagnoses = {}
     for (name, target_parts), p_value in zip(parts.items(), p_values, strict=True):
-        # warnings from reading tables, except those whose message names another target only
-        own, others = f"target {name!r}", [f"target {other!r}" for other in parts if other != name]
-        warnings = []
-        for category, message in records:
-            if own in message or not any(other in message for other in others):
-                warnings.append((category, message))
+        warnings = warnings_of_target(name, list(parts), records)
         verdict = judge(target_parts, [*warnings, *source_records, *target_records[name]], p_value, len(parts))
         diagnoses[name] = Diagnosis(**vars(target_parts), verdict=verdict, columns=columns, settings=settings)
     estimates = {name: target_parts.estimate for name, target_parts in parts.items()}
@@ -286,18 +324,12 @@ def _diagnose_by_fit(
     with record_warnings(*TABLE_WARNINGS, show=True) as records:
         target = estimator.read_target(X_target, **columns)
         P, U = (Sample(source.table.take(rows)) for rows in (source.labeled, ~source.labeled))
-        problem = Problem(P, U, {"": Sample(target.table)})
+        problem = Problem({"": P}, U, {"": Sample(target.table)})
         fitted = _FittedSource(estimator, source, problem, threshold, drivers(source, estimator.witness_))
         parts, _ = fitted.diagnose(target)
     settings, uses = run_settings(estimator, problem, threshold), problem_columns(problem)
     earlier = [record for record in reference.records if issubclass(record[0], TABLE_WARNINGS)]
     return Diagnosis(**vars(parts), verdict=judge(parts, [*earlier, *records]), columns=uses, settings=settings)
-
-
-def problem_columns(problem: Problem) -> tuple[ColumnUse, ...]:
-    """Return how each column of a problem was used."""
-    targets = [target.data for target in problem.targets.values()]
-    return column_uses(problem.positive.data, problem.unlabeled.data, targets, problem.columns, problem.by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +356,9 @@ class _FittedSource:
         fit = estimator.fit_target(target)
         fit = replace(fit, estimate=with_columns(self.problem, fit.estimate))  # records how columns were used
         prior_from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
-        inputs = DiagnosisInput(self.source, fit, estimator.confidence, self.threshold, prior_from_rows, rng)
+        is_relative = estimator.prior_estimator_ is not None and self.source.audit is None
+        settings = estimator.confidence, self.threshold, prior_from_rows, rng, is_relative
+        inputs = DiagnosisInput(self.source, fit, *settings)
         # With more resamples a small p-value depends less on the seed, and can stay small when it is adjusted.
         rows = len(self.source.labeled) + len(fit.target)
         below, resamples = _RETEST_ONE, min(_MORE_RESAMPLES, _MOST_SIGNS // rows)
@@ -346,40 +380,3 @@ class _FittedSource:
         return DiagnosisParts(
             estimate=fit.estimate, drivers=self.drivers if fit.test.is_separable else (), **parts
         ), fit
-
-
-def run_settings(estimator: WitnessShift, problem: Problem, threshold: float | None) -> dict[str, Any]:
-    """Return the settings of a run that differ from the defaults, and "random_state", as plain values for JSON.
-
-    These are parameters of the estimator, except for those that do not change results, and options of the input.
-    """
-    defaults, settings = type(estimator)().get_params(deep=False), {}
-    for name, value in estimator.get_params(deep=False).items():
-        is_default = value is defaults[name] or (isinstance(value, (int, float, str)) and value == defaults[name])
-        if name == "random_state" or not (is_default or name in ("verbose", "device", "keep_rows")):
-            settings[name] = _plain_setting(value)
-    dropped: dict[str, None] = {}  # names without repetitions, in order
-    for sample in (problem.unlabeled, problem.positive, *problem.targets.values()):
-        dropped |= dict.fromkeys(column for column in sample.data.dropped if column != problem.by)
-    options = {name: getattr(problem.columns, name) for name in ("shared", "audit", "weights", "groups")}
-    options |= {"drop": list(dropped) or None, "threshold": threshold, "by": problem.by}
-    return settings | {name: _plain_setting(value) for name, value in options.items() if value is not None}
-
-
-def _plain_setting(value: Any) -> Any:
-    """Convert a setting to plain values for JSON; an object becomes its repr, or the call that created it."""
-    if isinstance(value, Mapping):  # columns that were passed as values
-        return {name: "values" for name in value}
-    if isinstance(value, (list, tuple)):
-        return [_plain_setting(part) for part in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, np.random.Generator):
-        return "a Generator"
-    distribution = getattr(value, "dist", None)
-    if distribution is not None and hasattr(distribution, "name"):  # of scipy, whose repr is an address
-        arguments = [*map(repr, value.args), *(f"{name}={number!r}" for name, number in value.kwds.items())]
-        return f"scipy.stats.{distribution.name}({', '.join(arguments)})"
-    return repr(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,9 @@ from priorshift.diagnosis.verdict import DiagnosisParts, Verdict, next_steps
 from priorshift.formatting import decimals, format_p_cell, wrap_lines
 from priorshift.inference.joint import holm
 from priorshift.io.column_checks import ColumnUse
-from priorshift.prior_estimates import PriorEstimates, TargetResults
+from priorshift.named_results import NamedResults
+from priorshift.prior_estimates import PriorEstimates
+from priorshift.reportable import Reportable
 from priorshift.result_tables import text_to_html, to_plain
 
 _QUESTIONS = {
@@ -27,7 +28,7 @@ _QUESTIONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis(DiagnosisParts):
+class Diagnosis(Reportable, DiagnosisParts):
     """Whether an estimate can be trusted, and why; it prints as a page.
 
     Attributes
@@ -105,22 +106,6 @@ class Diagnosis(DiagnosisParts):
 
         return plot_diagnosis(self, part, ax)
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
-        """Write one self-contained HTML file, or as a PDF.
-
-        Parameters
-        ----------
-        path : str or path
-            File to write.
-        title : str or None
-            Heading of the page.
-        command : str or None
-            Command that repeats the analysis, shown on the page.
-        """
-        from priorshift.report import write
-
-        write(self, path, title=title, command=command)
-
     def __str__(self) -> str:
         """Return the page: verdict, estimate, a section for each question, and what to do next."""
         parts = [str(self.verdict), str(self.estimate)]
@@ -139,7 +124,7 @@ class Diagnosis(DiagnosisParts):
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnoses(TargetResults[Diagnosis]):
+class Diagnoses(NamedResults[Diagnosis]):
     """Diagnoses of several targets by name; they print as a table.
 
     Attributes

@@ -16,7 +16,7 @@ import numpy as np
 from priorshift.errors import PriorShiftWarning
 from priorshift.formatting import decimals, format_range, range_decimals, wrap_lines
 from priorshift.inference.confidence_curve import ConfidenceCurve, prior_from_ratio
-from priorshift.inference.prior_knowledge import RangePrior
+from priorshift.inference.prior_knowledge import MislabeledPrior, PriorKnowledge, RangePrior
 from priorshift.methods.witness_shift import TargetFit, WitnessShift
 from priorshift.problem import Source
 from priorshift.result_tables import text_to_html, to_plain
@@ -43,11 +43,17 @@ class DiagnosisInput:
     threshold: float | None = None  # a target prior that matters; None compares with the source prior
     prior_from_rows: bool = False  # whether π was estimated from the rows, so that more rows say more about it
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    prior_is_relative: bool = False  # whether π was estimated from P and U alone: then label errors change the estimate
 
     @property
     def ratio(self) -> float:
         """The estimate of R; NaN where the positives cannot be distinguished from the population."""
         return self.fit.test.ratio if self.fit.test.is_separable else float("nan")
+
+    @property
+    def purity(self) -> float:
+        """The share of positives among the labelled rows; 1 without label errors."""
+        return self.fit.prior.purity
 
     def target_prior(self, ratio: float, curve: ConfidenceCurve) -> tuple[float, float, float]:
         """Return π̂′ and the ends of its interval, from an estimate of R and its confidence curve.
@@ -56,7 +62,7 @@ class DiagnosisInput:
         """
         if not (np.isfinite(ratio) and curve.is_known):
             return float("nan"), 0.0, 1.0
-        prior, value = self.fit.prior, prior_from_ratio(self.fit.estimate.source_prior, ratio)
+        prior, value = self.fit.prior, prior_from_ratio(self.fit.estimate.source_prior, ratio, self.purity)
         low, high = prior.interval(curve, self.confidence)
         return value, min(low, value), max(high, value)  # the interval contains the estimate
 
@@ -163,12 +169,10 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     """Determine what the tables identify: π′, the ratio R alone, or nothing."""
     fit, source, estimate = inputs.fit, inputs.source, inputs.fit.estimate
     prior, test, interval = fit.prior, fit.test, estimate.interval
-    # standard errors of π̂′ = 1 − (1−π)R̂ that come from R̂ and from π
+    # standard errors of π̂′ = q − (q−π)R̂ that come from R̂, and from π and q
     low, high = (float(end) for end in prior.range)
-    ratio_error = test.ratio_error * (1 - prior.value)
-    prior_error = test.ratio * prior.error if np.isfinite(test.ratio) else 0.0
-    if isinstance(prior, RangePrior):  # a range counts as a uniform distribution
-        prior_error = test.ratio * (high - low) / np.sqrt(12)
+    ratio_error = test.ratio_error * (prior.purity - prior.value)
+    prior_error = spread_with_ranges(prior, test.ratio) if np.isfinite(test.ratio) else 0.0
     variance = ratio_error**2 + prior_error**2
     variance_from_prior = float(prior_error**2 / variance) if np.isfinite(variance) and variance > 0 else 0.0
     target_low, target_high = (interval.low, interval.high) if interval else (0.0, 1.0)
@@ -176,31 +180,47 @@ def identify(estimator: WitnessShift, inputs: DiagnosisInput) -> Identification:
     ratio_low, ratio_high = (
         fit.test.curve.quantiles(inputs.confidence) if fit.test.is_separable else (0.0, float("inf"))
     )
-    if estimate.status == "no estimate" or (ratio_low, ratio_high) == (0.0, float("inf")):
+    if estimate.status == "no estimate" or (ratio_low, ratio_high) == (min(fit.test.curve.ratios[0], 0.0), np.inf):
         level = "nothing"
     elif interval is None or (variance_from_prior > _MOST_SHARE and target_high - target_low > _NARROW):
         level = "ratio"
     from_tables, other_estimates = _prior_from_tables(estimator, source)
-    largest = largest_prior(fit.witness.scored, _BOUND_ERROR)
+    # with label errors the tables inform about κ = π/q; the bound on π is that at the largest q
+    purity, largest_purity = prior.purity, max(q for q, _ in prior.extremes)
+    largest = largest_purity * largest_prior(fit.witness.scored, _BOUND_ERROR)
     score_noise = float("nan")
     if np.isfinite(test.ratio):
         score_noise = fit.witness.variance_parts(test.ratio, fit.p_values, fit.target).noise
     contradicted = estimate.source_prior_by in _GIVEN and low > largest
     estimators = {
-        "MixturePrior": from_tables.prior_,
-        "KM2": from_tables.km2_prior_,
-        "largest": from_tables.mixture_prior_,
+        "MixturePrior": purity * from_tables.prior_,
+        "KM2": purity * from_tables.km2_prior_,
+        "largest": purity * from_tables.mixture_prior_,
     }
+    table_low, table_high = from_tables.interval_
+    range_from_tables = min(q for q, _ in prior.extremes) * table_low, largest_purity * table_high
     return Identification(
         level=level, separation=test.separation, overlap=from_tables.overlap_, score_noise=score_noise,
         positives=len(source.positive),
         effective_positives=source.P.observations, source_prior=estimate.source_prior,
         source_prior_by=estimate.source_prior_by, source_prior_range=(low, high),
-        range_from_tables=from_tables.interval_, estimators=estimators | other_estimates, largest_prior=largest,
+        range_from_tables=range_from_tables, estimators=estimators | other_estimates, largest_prior=largest,
         contradicted=contradicted,
         variance_from_prior=variance_from_prior, ratio=test.ratio, ratio_low=ratio_low, ratio_high=ratio_high,
         target_low=target_low, target_high=target_high, confidence=inputs.confidence,
     )  # fmt: skip
+
+
+def spread_with_ranges(prior: PriorKnowledge, ratio: float) -> float:
+    """Compute the standard error of π̂′ that comes from π and label errors; a range counts as a uniform distribution."""
+    parts = (prior.prior, prior.label_error) if isinstance(prior, MislabeledPrior) else (prior,)
+    total = 0.0
+    for part, (error, derivative) in zip(parts, prior.influences(ratio), strict=True):
+        from_part = derivative * error
+        if isinstance(part, RangePrior):
+            from_part = derivative * (part.high - part.low) / np.sqrt(12)
+        total = float(np.hypot(total, from_part))
+    return total
 
 
 def _prior_from_tables(estimator: WitnessShift, source: Source) -> tuple[MixturePrior, dict[str, float]]:

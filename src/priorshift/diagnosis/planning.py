@@ -27,9 +27,10 @@ from priorshift.inference.audit_combination import (
 )
 from priorshift.inference.confidence_curve import TabulatedCurve, prior_from_ratio
 from priorshift.inference.prior_knowledge import (
+    Case,
     DistributionPrior,
+    MislabeledPrior,
     PiecewiseUniform,
-    PointPrior,
     PriorKnowledge,
     RangePrior,
 )
@@ -43,6 +44,7 @@ SAMPLES = ("positive", "unlabeled", "target")
 _NAMES = {"positive": "labelled positives", "unlabeled": "unlabelled rows", "target": "target rows"}
 _MOST_TIMES = 1e4  # multiple of the pilot's rows beyond which a width counts as unreachable
 _CELLS = 60  # points by which a distribution of π is approximated
+_CELLS_OF_ERROR = 12  # points by which a distribution of the share of label errors is approximated
 _ROW_FACTORS = (0.25, 1.0, 4.0, 16.0, 64.0)  # multiples of the rows at which the posterior of π is computed
 _AUDIT_NODES = ((-np.sqrt(3), 1 / 6), (0.0, 2 / 3), (np.sqrt(3), 1 / 6))  # standard errors and weights: Gauss–Hermite
 _LEAST_SHARE = 1e-6  # of positives and of negatives in a planned audit; without both, its labels have no variance
@@ -79,7 +81,8 @@ class Planning(TextReport):
     """How wide the interval is, why, and what would make it narrower."""
 
     width: float  # of the interval
-    components: dict[str, float]  # share of the variance of π̂′ from each sample and from "source_prior"
+    # share of the variance of π̂′ from each sample, from "source_prior" and, where labels may be wrong, "label_error"
+    components: dict[str, float]
     sizes: dict[str, int]  # rows of the three samples
     confidence: float
     reason: str | None = None  # why nothing can be planned
@@ -107,7 +110,7 @@ class Planning(TextReport):
         in_proportion = pilot.rows_needed(width, rows, [0, 1, 2])
         audited_target = _fewest_labels(pilot.width_with_target_audit, width, pilot.target_rows)
         audited_source = None
-        if not isinstance(pilot.prior, PointPrior):
+        if not pilot.prior.is_point:
             audited_source = _fewest_labels(pilot.width_with_source_audit, width, rows[1])
         return Required(float(width), positive, unlabeled, target, in_proportion, audited_target, audited_source)
 
@@ -165,7 +168,7 @@ class Planning(TextReport):
         """The width, and the shares of its variance, in a sentence."""
         if self._pilot is None:
             return self.next_step
-        names = _NAMES | {"source_prior": "source prior"}
+        names = _NAMES | {"source_prior": "source prior", "label_error": "label errors"}
         shares = ", ".join(f"{names[name]} {share:.0%}" for name, share in self.components.items() if share > 0)
         expected = f"{self.expected_width:.3g} is expected of samples like these"
         return f"The interval is {self.width:.3g} wide ({expected}). Shares of its variance: {shares}."
@@ -215,15 +218,18 @@ class _Pilot:
 
         The spread of a distribution about its mean is first multiplied by `spread_factor`.
         """
-        if isinstance(prior, DistributionPrior):
+        known = prior.prior if isinstance(prior, MislabeledPrior) else prior
+        if isinstance(known, DistributionPrior):
             # quantiles at levels of equal angle, which are dense in both tails
             edges = (1 - np.cos(np.linspace(0, np.pi, _CELLS + 1))) / 2
-            points = np.asarray(prior.distribution.ppf((edges[1:] + edges[:-1]) / 2), dtype=float)
-            points = np.clip(prior.value + spread_factor * (points - prior.value), 0.0, 1.0)
-            return self.model.width(sizes, [(points, np.diff(edges))], self.confidence)
-        # a value, or a range by its two ends
-        ends = [(np.array([pi]), np.ones(1)) for pi in sorted(set(prior.range))]
-        return self.model.width(sizes, ends, self.confidence)
+            points = np.asarray(known.distribution.ppf((edges[1:] + edges[:-1]) / 2), dtype=float)
+            points = np.clip(known.value + spread_factor * (points - known.value), 0.0, 1.0)
+            cases: tuple[Case, ...] = (Case(points, np.diff(edges)),)
+        else:  # a value, or a range by its two ends
+            cases = tuple(Case(np.array([pi]), np.ones(1)) for pi in sorted(set(known.range)))
+        if isinstance(prior, MislabeledPrior):
+            cases = prior.combine(cases, _CELLS_OF_ERROR)
+        return self.model.width(sizes, cases, self.confidence)
 
     @cached_property
     def _target_belief(self) -> PiecewiseUniform:
@@ -249,15 +255,19 @@ class _Pilot:
     def width_with_source_audit(self, labels: int) -> float:
         """Return the expected width if this number of unlabelled rows, drawn at random, were audited."""
         prior = self.prior
-        if isinstance(prior, PointPrior):  # π is known, so labels of unlabelled rows add nothing
+        if prior.is_point:  # π is known, so labels of unlabelled rows add nothing
             return self._width(self.model.sizes, prior)
-        # labels update a distribution of π; a range has none, and π is estimated from the labels alone
-        belief = prior.distribution if isinstance(prior, DistributionPrior) else None
+        # labels update a distribution of π; a range has none, and π is estimated from the labels alone. So it is with
+        # label errors if π is estimated from P and U
+        label_error = prior.label_error if isinstance(prior, MislabeledPrior) else None
+        known = prior.prior if isinstance(prior, MislabeledPrior) and not prior.is_relative else prior
+        belief = known.distribution if isinstance(known, DistributionPrior) else None
         _, size_U, _ = self.model.sizes
         explained_U, _ = self.explained
         audit = expected_audit(_within_limits(prior.value), labels, self.source_rows, explained_U)
         audited = combine_with_audit(belief, SampleAudit(audit, size_U), from_rows=self.prior_is_from_rows)
-        return self._width(self.model.sizes, DistributionPrior(audited.distribution))
+        after: PriorKnowledge = DistributionPrior(audited.distribution)
+        return self._width(self.model.sizes, MislabeledPrior(after, label_error) if label_error else after)
 
 
 def _within_limits(share: float) -> float:
@@ -300,13 +310,16 @@ def _relative_spread(witness: Witness) -> Callable[[float, float], float]:
 def planning(inputs: DiagnosisInput) -> Planning:
     """Plan sample sizes with the present samples as a pilot study: the width, its components, and predictions."""
     fit, prior, witness, target = inputs.fit, inputs.fit.prior, inputs.fit.witness, inputs.fit.target
-    scored, names = witness.scored, (*SAMPLES, "source_prior")
+    scored, names = witness.scored, [*SAMPLES, "source_prior"]
+    if isinstance(prior, MislabeledPrior):
+        names.append("label_error")
     sizes = dict(zip(SAMPLES, (*scored.sizes, len(target)), strict=True))
     if not (np.isfinite(inputs.ratio) and fit.test.curve.is_known):
         reason = "the positives cannot be distinguished from the unlabelled rows."
         return Planning(1.0, dict.fromkeys(names, float("nan")), sizes, inputs.confidence, reason)
     # R̂, or the nearest possible ratio: the mean of what is possible would be far from 0 for a rare class
-    model = WidthModel.fit(fit, (1 - prior_from_ratio(prior.value, inputs.ratio)) / (1 - prior.value))
+    q = prior.purity
+    model = WidthModel.fit(fit, (q - prior_from_ratio(prior.value, inputs.ratio, q)) / (q - prior.value))
     explained = []  # in U and T, the share of the labels' variance that posteriors explain, if they are calibrated
     for p_values, ratio, mass in (
         (scored.p_values, 1.0, witness.source.U.mass),
@@ -315,16 +328,18 @@ def planning(inputs: DiagnosisInput) -> Planning:
         posterior = scored.predicted(p_values, ratio)
         mean = float(mass @ posterior)
         explained.append(min(float(mass @ (posterior - mean) ** 2) / max(mean * (1 - mean), 1e-12), 0.99))
-    from_rows = inputs.prior_from_rows and isinstance(prior, DistributionPrior)
+    parts_of_prior = (prior.prior, prior.label_error) if isinstance(prior, MislabeledPrior) else (prior,)
+    from_rows = inputs.prior_from_rows and isinstance(parts_of_prior[0], DistributionPrior)
     pilot = _Pilot(
         model=model, curve=fit.test.curve, prior=prior, explained=explained, source_rows=scored.sizes[1],
         relative_spread=_relative_spread(witness) if from_rows else None, target_rows=len(target),
         confidence=inputs.confidence,
     )  # fmt: skip
-    # Var π̂′ = (1−π)²·Var R̂ + R²·Var π; a range counts as a uniform distribution
-    prior_error = (prior.high - prior.low) / 12**0.5 if isinstance(prior, RangePrior) else prior.error
-    from_samples = [(1 - prior.value) ** 2 * variance for variance in model.variances(model.sizes)]
-    parts = [*from_samples, (model.ratio * prior_error) ** 2]
+    # Var π̂′ = (q−π)²·Var R̂ + R²·Var π + (1−R)²·Var q; a range counts as a uniform distribution
+    parts = [(q - prior.value) ** 2 * variance for variance in model.variances(model.sizes)]
+    for known, (error, derivative) in zip(parts_of_prior, prior.influences(model.ratio), strict=True):
+        spread = (known.high - known.low) / 12**0.5 if isinstance(known, RangePrior) else error
+        parts.append((derivative * spread) ** 2)
     total = sum(parts)
     components = {name: part / total if total > 0 else 0.0 for name, part in zip(names, parts, strict=True)}
     low, high = prior.interval(fit.test.curve, inputs.confidence)

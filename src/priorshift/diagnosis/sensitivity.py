@@ -1,12 +1,13 @@
 """What an estimate is sensitive to: the source prior, choices, rows and columns, label shift, how rows were labelled.
 
-R = (1−π′)/(1−π) is below 1 where π′ is above π. The conclusion is on which side of a threshold the target prior is or,
-without one, on which side of π; it is open where the interval contains both sides.
+R = (q−π′)/(q−π), with q the share of positives among the labelled rows, is below 1 where π′ is above π. The conclusion
+is on which side of a threshold the target prior is or, without one, on which side of π; it is open where the interval
+contains both sides.
 
 Label shift puts μ_T on the line through μ_P and μ_U: μ_T = μ_P + R(μ_U − μ_P). A violation δ of it, which moves μ_T,
 moves the projection R̂ by ⟨a, δ⟩/‖a‖² with a = μ_U − μ_P, at most by ‖δ‖/‖a‖ (the witness is about as sensitive). So no
 violation smaller than |ΔR|·‖a‖ moves R̂ by ΔR, and one of this size along a does. In shares of positives, since
-‖a‖ = (1−π)‖μ₊ − μ₋‖, that is |Δπ′| of the distance of the two classes.
+‖a‖ = (q−π)‖μ₊ − μ₋‖, that is |Δπ′| of the distance of the two classes.
 
 A violation that one can picture is a shift of the target's rows by s standard deviations of U in a direction u. R̂
 reaches r where E_T h_r(x + su) = r·E_U h_r, so s is the root of one function of fixed rows. u is the direction of the
@@ -27,8 +28,9 @@ from priorshift.diagnosis.identification import DiagnosisInput, TextReport
 from priorshift.diagnosis.labeling import Labeling, labeling
 from priorshift.diagnosis.variants import Subsample, Variant, projection_variants, row_variants, score_variants
 from priorshift.errors import InputError
-from priorshift.formatting import decimals, format_fixed, format_short
+from priorshift.formatting import decimals, format_fixed, format_percent, format_short
 from priorshift.inference.confidence_curve import prior_from_ratio
+from priorshift.inference.prior_knowledge import MislabeledPrior, with_label_error
 from priorshift.io.parameters import is_number
 from priorshift.problem import Target
 from priorshift.result_tables import align_columns, to_plain
@@ -41,7 +43,14 @@ _SEARCH_ROWS = 400  # target rows that are shifted in the search for a root
 _STEPS = 12  # largest number of steps of a search
 _TOLERANCE = 0.02  # share of the wanted change at which the search ends
 _NAN = float("nan")
-_DERIVED = ("ratio_interval", "half_width", "to_turn", "to_doubt")  # fields of a conclusion that JSON leaves out
+_ASSUMED_LABEL_ERROR = 0.05
+_DERIVED = (
+    "ratio_interval",
+    "half_width",
+    "to_turn",
+    "to_doubt",
+    "purity",
+)  # fields of a conclusion that JSON leaves out
 Side = Literal["above", "below", "open"]
 
 
@@ -52,16 +61,17 @@ class Conclusion:
     threshold: float | None  # None is the source prior
     side: Side  # of π′; open where the interval contains both sides
     ratio: float  # R̂
-    critical: float  # the ratio at which the conclusion turns: 1, or (1−t)/(1−π)
+    critical: float  # the ratio at which the conclusion turns: 1, or (q−t)/(q−π)
     value: float  # π̂′
     low: float
     high: float
     source_prior: float
     confidence: float
-    ratio_interval: tuple[float, float]  # of R; with a threshold, that of (1−π′)/(1−π) at the π in use
+    ratio_interval: tuple[float, float]  # of R; with a threshold, that of (q−π′)/(q−π) at the π in use
     half_width: float  # half of the interval's width, as a difference of R
     to_turn: float | None  # change of R̂ that moves the estimate to `critical`; None where there is nothing to turn
     to_doubt: float | None  # change of R̂ that moves the interval to `critical`; None where the conclusion is open
+    purity: float = 1.0  # q in use, the share of positives among the labelled rows
 
     def __str__(self) -> str:
         """Return the conclusion as a sentence."""
@@ -74,16 +84,16 @@ class Conclusion:
 def conclude(inputs: DiagnosisInput) -> Conclusion:
     """Conclude on which side of the threshold, or of the source prior, the target prior is.
 
-    A target prior of t is R = (1−t)/(1−π), that of π is R = 1, and a smaller R is a larger target prior. With an audit
+    A target prior of t is R = (q−t)/(q−π), that of π is R = 1, and a smaller R is a larger target prior. With an audit
     of the target its interval decides, which holds whether label shift holds or not; ratios are those of the tables.
     """
-    R, threshold, pi = inputs.ratio, inputs.threshold, inputs.fit.estimate.source_prior
+    R, threshold, pi, q = inputs.ratio, inputs.threshold, inputs.fit.estimate.source_prior, inputs.purity
     value, low, high = inputs.target_prior(R, inputs.fit.test.curve)
     if threshold is None:
         critical, (ratio_low, ratio_high) = 1.0, inputs.fit.test.curve.quantiles(inputs.confidence)
     else:
-        negatives = max(1 - pi, 1e-12)
-        critical, ratio_low, ratio_high = (1 - threshold) / negatives, (1 - high) / negatives, (1 - low) / negatives
+        factor = max(q - pi, 1e-12)
+        critical, ratio_low, ratio_high = (q - threshold) / factor, (q - high) / factor, (q - low) / factor
     side: Side = "open"
     to_turn = to_doubt = None
     if np.isfinite(R) and ratio_high < critical:
@@ -92,7 +102,7 @@ def conclude(inputs: DiagnosisInput) -> Conclusion:
         side, to_doubt = "below", critical - ratio_low
     if np.isfinite(R) and (threshold is not None or side != "open"):
         to_turn = critical - R
-    half_width, estimate = (high - low) / 2 / (1 - pi), inputs.fit.estimate  # of the tables, also with an audit
+    half_width, estimate = (high - low) / 2 / (q - pi), inputs.fit.estimate  # of the tables, also with an audit
     if inputs.fit.target.audit is not None and estimate.interval is not None:
         value, low, high = estimate.value, estimate.interval.low, estimate.interval.high
         least, most = inputs.fit.prior.range if threshold is None else (threshold, threshold)
@@ -101,7 +111,7 @@ def conclude(inputs: DiagnosisInput) -> Conclusion:
     return Conclusion(
         threshold=threshold, side=side, ratio=R, critical=critical, value=value, low=low, high=high, source_prior=pi,
         confidence=inputs.confidence, ratio_interval=(ratio_low, ratio_high), half_width=half_width,
-        to_turn=to_turn, to_doubt=to_doubt,
+        to_turn=to_turn, to_doubt=to_doubt, purity=q,
     )  # fmt: skip
 
 
@@ -141,7 +151,7 @@ class Violation:
     to_doubt: Move | None  # moves the end of the interval there; None where the conclusion is open already
     half_width: Move | None  # moves π̂′ by half the width of its interval; None where there is no estimate
     columns: tuple[ColumnMove, ...]  # shifts of single columns, the smallest first; categories are not shifted
-    class_distance: float  # ‖μ₊ − μ₋‖ = ‖μ_U − μ_P‖/(1−π), the kernel distance of the classes
+    class_distance: float  # ‖μ₊ − μ₋‖ = ‖μ_U − μ_P‖/(q−π), the kernel distance of the classes
 
     @property
     def decisive(self) -> Move | None:
@@ -272,7 +282,7 @@ def violation(
     from `subsample`, and are NaN without one.
     """
     length = _NAN if subsample is None or subsample.whole is None else subsample.whole.length  # ‖μ_U − μ_P‖
-    class_distance = length / (1 - conclusion.source_prior)  # ‖μ₋ − μ₊‖, since μ_U − μ_P = (1−π)(μ₋ − μ₊)
+    class_distance = length / (conclusion.purity - conclusion.source_prior)  # since μ_U − μ_P = (q−π)(μ₋ − μ₊)
     R = conclusion.ratio
     if not np.isfinite(R):
         return Violation(None, None, None, (), class_distance)
@@ -317,7 +327,8 @@ def _measure_move(
             shift_distance = subsample.moved_distance(shift * shifted.spread)
         if check:
             target, witness = shifted.moved(shifted.inputs.fit.target, shift), shifted.inputs.fit.witness
-            reached = witness.test(witness.scored.target_p_values(target), target).ratio - R
+            least = shifted.inputs.fit.prior.least_ratio
+            reached = witness.test(witness.scored.target_p_values(target), target, least).ratio - R
     return Move(
         ratio=change,
         distance=abs(change) * length,
@@ -356,7 +367,7 @@ class Sensitivity(TextReport):
     """What an estimate is sensitive to."""
 
     conclusion: Conclusion
-    source_priors: tuple[AssumedPrior, ...]  # π′ = 1 − (1−π)R over assumed π
+    source_priors: tuple[AssumedPrior, ...]  # π′ = q − (q−π)R over assumed π
     turning_prior: float | None  # π that moves the estimate to the threshold; None without a threshold
     sure_priors: tuple[float, float] | None  # range of π in which the interval contains the threshold
     bandwidths: tuple[Variant, ...]  # R by projection with other bandwidths, the default first
@@ -365,6 +376,7 @@ class Sensitivity(TextReport):
     columns: tuple[Variant, ...]  # R by projection without each of at most ten leading columns, all columns first
     violation: Violation
     labeling: Labeling  # if the labelled positives are not a random sample of all positives
+    label_errors: tuple[Variant, ...]  # with other label errors, those in use first; empty where there is no estimate
     kernel_rows: tuple[int, ...]  # rows of P, U and T that projections used
     reasons: tuple[str, ...] = ()  # why something is missing
 
@@ -386,6 +398,7 @@ class Sensitivity(TextReport):
             prior = f"if the source prior were {self.turning_prior:.3g}"
             lines.append(f"The estimate would be {conclusion.threshold:g} {prior}.")
         lines += [*_violation_lines(self.violation, conclusion), *self.labeling.lines]
+        lines += _label_error_lines(self.label_errors)
         digits = decimals(conclusion.high - conclusion.low)
         for kind, sentence in (  # the first of each kind is the reference
             (self.scores, "With a linear score the target prior is {other} instead of {reference}."),
@@ -405,7 +418,7 @@ class Sensitivity(TextReport):
     def table(self) -> str:
         """Return a table of all variants as text; each kind starts with the reference that it is compared with."""
         rows = []
-        for variant in (*self.scores, *self.rows, *self.bandwidths, *self.columns):
+        for variant in (*self.scores, *self.label_errors[1:], *self.rows, *self.bandwidths, *self.columns):
             cells = "none", "", ""
             if np.isfinite(variant.value):
                 error = f" ± {variant.error:.3f}" if np.isfinite(variant.error) else ""
@@ -413,6 +426,50 @@ class Sensitivity(TextReport):
                 cells = f"{variant.value:.3f}", ends, f"{difference}{error}"
             rows.append((variant.name, *cells))
         return align_columns(("", "target prior", "interval", "moved by"), rows)
+
+
+def _label_error_lines(variants: Sequence[Variant]) -> list[str]:
+    """Return sentences that say what other label errors would change."""
+    lines = []
+    for variant in variants[1:]:
+        digits = decimals(variant.high - variant.low)
+        share = variant.name.removesuffix(" label errors")
+        condition = (
+            "all labelled rows were positive" if share == "no" else f"{share} of the labelled rows were not positive"
+        )
+        ends = f"{variant.low:.{digits}f} to {variant.high:.{digits}f}"
+        lines.append(f"If {condition}, the target prior would be {variant.value:.{digits}f} ({ends}).")
+    return lines
+
+
+def label_error_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
+    """Return the estimate as it is, and with other label errors: 5%, or none where errors were given.
+
+    R does not depend on them. The variant is left out where the labelled rows would contain a smaller share of
+    positives than the source prior.
+    """
+    fit, curve, R = inputs.fit, inputs.fit.test.curve, inputs.ratio
+    error: float | None
+    if not np.isfinite(R):
+        return ()
+    value, low, high = inputs.target_prior(R, curve)
+    reference = Variant("the label errors in use", R, value, low, high, 0.0)
+    pi = fit.estimate.source_prior
+    if isinstance(fit.prior, MislabeledPrior):
+        name, error, known, is_relative = "no label errors", None, fit.prior.prior, fit.prior.is_relative
+        in_use = pi / fit.prior.purity if is_relative else pi  # an estimate from P and U is of π/(1−ε)
+    else:
+        error = _ASSUMED_LABEL_ERROR
+        name = f"{format_percent(error)} label errors"
+        known, is_relative = fit.prior, inputs.prior_is_relative
+        in_use = (1 - error) * pi if is_relative else pi
+    try:
+        other = with_label_error(known, error, is_relative=is_relative)
+    except InputError:
+        return (reference,)
+    changed = prior_from_ratio(in_use, R, other.purity)
+    low, high = other.interval(curve, inputs.confidence)
+    return reference, Variant(name, R, changed, min(low, changed), max(high, changed), changed - value)
 
 
 def _violation_lines(violation: Violation, conclusion: Conclusion) -> list[str]:
@@ -463,15 +520,18 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
         shifted = ShiftedRows.choose(inputs)
         if np.isfinite(R):
             columns = leading_columns(inputs.source, shifted.slopes(max(R, 0.0)))
+            most = min(q for q, _ in inputs.fit.prior.extremes)  # π must be below the share of positives in P
             for pi in np.unique([*_ASSUMED_PRIORS, conclusion.source_prior]).tolist():
-                assumed.append(AssumedPrior(pi, prior_from_ratio(pi, R), *curve.interval(pi, inputs.confidence)))
+                if pi < most:
+                    low, high = inputs.fit.prior.at(pi).interval(curve, inputs.confidence)
+                    assumed.append(AssumedPrior(pi, prior_from_ratio(pi, R, inputs.purity), low, high))
         else:
             reasons.append("There is no estimate of the ratio of negatives, so nothing could be left out or shifted.")
         is_audited = inputs.fit.target.audit is not None  # then neither π nor the labelling changes the conclusion
         if np.isfinite(R) and threshold is not None and not is_audited:
-            # π′ is the threshold t at π = 1 − (1−t)/R, for R̂ and for the ends of the interval of R
-            ratios = [R, *curve.quantiles(inputs.confidence)]
-            prior, *ends = [float(1 - (1 - threshold) / r) if r > 0 else -np.inf for r in ratios]
+            # π′ is the threshold t at π = q − (q−t)/R, for R̂ and for the ends of the interval of R
+            ratios, q = [R, *curve.quantiles(inputs.confidence)], inputs.purity
+            prior, *ends = [float(q - (q - threshold) / r) if r > 0 else -np.inf for r in ratios]
             turning_prior = prior if 0 <= prior <= 1 else None
             low, high = max(min(ends), 0.0), min(max(ends), 1.0)
             sure_priors = (low, high) if low < high else None
@@ -486,6 +546,6 @@ def sensitivity(inputs: DiagnosisInput) -> Sensitivity:
     return Sensitivity(
         conclusion=conclusion, source_priors=tuple(assumed), turning_prior=turning_prior, sure_priors=sure_priors,
         bandwidths=bandwidth_variants, scores=scores, rows=rows, columns=column_variants, violation=violated,
-        labeling=labeled, reasons=tuple(reasons),
+        labeling=labeled, label_errors=label_error_variants(inputs), reasons=tuple(reasons),
         kernel_rows=tuple(map(len, subsample.samples)) if subsample is not None else (0, 0, 0),
     )  # fmt: skip

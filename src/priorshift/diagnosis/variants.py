@@ -81,7 +81,7 @@ def _variant(
         return Variant(name)
     value, low, high = inputs.target_prior(ratio, curve)
     difference = 0.0 if reference is None else value - reference.value
-    negatives = 1 - inputs.fit.estimate.source_prior  # π̂′ = 1 − (1−π)R̂
+    negatives = inputs.purity - inputs.fit.estimate.source_prior  # π̂′ = q − (q−π)R̂
     error = _NAN if influence is None else negatives * float(np.sqrt(influence @ influence))
     return Variant(name, ratio, value, low, high, difference, error)
 
@@ -204,10 +204,11 @@ def score_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
     scored = ScoredSource.fit(source, model, _REPEATS, _FOLDS, inputs.rng)
     witness = Witness.from_scores(scored, source.without_rows(), *scored.mixture)
     linear_p_values = scored.target_p_values(target)
-    test, influence = witness.test(linear_p_values, target), None
+    least = inputs.fit.prior.least_ratio
+    test, influence = witness.test(linear_p_values, target, least), None
     if np.isfinite(test.ratio):  # influence of each observation on the difference of the two R̂
-        linear = witness.influence(test.ratio, linear_p_values, target)
-        fitted = fit.witness.influence(inputs.ratio, fit.p_values, target)
+        linear = witness.influence(test.ratio, linear_p_values, target, least)
+        fitted = fit.witness.influence(inputs.ratio, fit.p_values, target, least)
         by_observation = np.bincount(target.observation, linear.target - fitted.target)
         influence = np.concatenate([linear.source - fitted.source, by_observation])
     return reference, _variant(inputs, "a linear score", test.ratio, test.curve, reference, influence)
@@ -312,4 +313,5 @@ def retest_without(inputs: DiagnosisInput, left_out: Index, target_left_out: Ind
         positive_mass=mass,
         positive_size=m,
     )
-    return Witness.from_scores(rescored, remaining_source, *scored.mixture).test(np.stack(new_T), remaining_target)
+    remaining = Witness.from_scores(rescored, remaining_source, *scored.mixture)
+    return remaining.test(np.stack(new_T), remaining_target, inputs.fit.prior.least_ratio)

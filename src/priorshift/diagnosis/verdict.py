@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -28,14 +28,14 @@ from priorshift.results import EMPTY_WIDTH, Interval, PriorEstimate
 from priorshift.scores.ratio_test import LEAST_SEPARATION
 from priorshift.warning_records import FormatNotice, WarningRecord
 
-_FORBIDDING_WARNINGS = (InconsistentInputWarning,)  # a number whose tables have these must not be published
-TABLE_WARNINGS = (ColumnWarning, DuplicateRowsWarning, IntervalWarning, *_FORBIDDING_WARNINGS)  # that a verdict quotes
+FORBIDDING_WARNINGS = (InconsistentInputWarning,)  # a number whose tables have these must not be published
+TABLE_WARNINGS = (ColumnWarning, DuplicateRowsWarning, IntervalWarning, *FORBIDDING_WARNINGS)  # that a verdict quotes
 DOUBTED = 0.05  # p-value of label shift up to which it is in doubt
 REFUTED = 0.01  # p-value up to which a violation that matters forbids the number
 _WIDE = 0.5  # width above which an interval says little, whatever the prevalence
-_OUTSIDE_ERRORS = 3.0  # standard errors of a raw estimate outside [0, 1] that are more than chance
+OUTSIDE_ERRORS = 3.0  # standard errors of a raw estimate outside [0, 1] that are more than chance
 _DISAGREEMENT = 0.15  # difference of two estimates of π that is reported
-_FEW_ROWS = 30  # of a target, below which an estimate is a guess
+LEAST_ROWS = 30  # of a target, below which an estimate is a guess
 _MOST_STEPS = 4  # recommendations
 _AUDIT_WIDTH, _LEAST_AUDIT_WIDTH = 0.2, 0.02  # largest and smallest of the interval that an audit alone is to give
 _AUDIT_LABELS = 100  # to add to the tables
@@ -47,7 +47,7 @@ _LEAST_GAIN = 0.05  # share of the width that labels must save to be recommended
 _CLEAR_SEPARATION, _MOST_NOISE, _MOST_OVERLAP, _ENOUGH_POSITIVES = 4.0, 0.2, 0.1, 200
 _SWAPPED = -5.0  # standard errors of a separation of the wrong sign
 _MOST_VARIANCE = 0.5  # share of the variance that comes from π, above which π should be found from elsewhere
-_VIOLATED = "A change in prevalence does not explain the target"  # starts the reason that label shift is in doubt
+VIOLATED = "A change in prevalence does not explain the target"  # starts the reason that label shift is in doubt
 Answer = Literal["yes", "with care", "no"]
 
 
@@ -59,17 +59,19 @@ class Verdict(TextReport):
     reasons: tuple[str, ...]  # sentences, the most serious first; none for "yes"
     note: str = ""  # what no test can detect, and how much of it would matter
 
+    question: ClassVar[str] = "May I publish this number?"
+    yes: ClassVar[str] = "Yes, with its interval: nothing in these tables contradicts it."
+
     @property
     def doubts_label_shift(self) -> bool:
         """Whether a test contradicts label shift, by its p-value adjusted for the number of targets."""
-        return any(reason.startswith(_VIOLATED) for reason in self.reasons)
+        return any(reason.startswith(VIOLATED) for reason in self.reasons)
 
     @property
     def text(self) -> str:
         """Sentences of this part, a line for each topic, not wrapped."""
-        yes = "Yes, with its interval: nothing in these tables contradicts it."
-        answer = yes if self.answer == "yes" else f"{self.answer.capitalize()}."
-        lines = [f"May I publish this number? {answer}", *(f"- {reason}" for reason in self.reasons)]
+        answer = self.yes if self.answer == "yes" else f"{self.answer.capitalize()}."
+        lines = [f"{self.question} {answer}", *(f"- {reason}" for reason in self.reasons)]
         return "\n".join([*lines, self.note] if self.note else lines)
 
 
@@ -96,9 +98,9 @@ def judge(
     """
     estimate, identification, label_shift = parts.estimate, parts.identification, parts.label_shift_test
     p = label_shift.p_value if p_value is None else p_value
-    forbidding = [message for category, message in warnings if issubclass(category, _FORBIDDING_WARNINGS)]
+    forbidding = [message for category, message in warnings if issubclass(category, FORBIDDING_WARNINGS)]
     cautions = [
-        message for category, message in warnings if not issubclass(category, (*_FORBIDDING_WARNINGS, FormatNotice))
+        message for category, message in warnings if not issubclass(category, (*FORBIDDING_WARNINGS, FormatNotice))
     ]
     against, doubts = [*_not_credible(estimate, identification), *forbidding], []
     has_audit = "target" in estimate.details.get("audit", {})  # its interval needs neither label shift nor the source
@@ -140,7 +142,7 @@ def _not_credible(estimate: PriorEstimate, identification: Identification) -> It
     if identification.level == "nothing":
         yield identification.text
     excess = max(-estimate.raw, estimate.raw - 1)  # beyond [0, 1], if positive
-    if excess > _OUTSIDE_ERRORS * estimate.standard_error:
+    if excess > OUTSIDE_ERRORS * estimate.standard_error:
         position = f"outside [0, 1] by {excess / estimate.standard_error:.0f} standard errors"
         cause = "The classes differ between source and target, or the source prior is wrong."
         yield f"The raw estimate {format_fixed(estimate.raw, 3)} is {position}. {cause}"
@@ -182,11 +184,11 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
         )
     if positives < FEW_POSITIVES:
         yield f"Treat this estimate as a guess: it rests on {positives:.0f} positives. Label at least {FEW_POSITIVES}."
-    if rows < _FEW_ROWS:
-        yield f"Treat this estimate as a guess: the target has {rows} rows. Collect at least {_FEW_ROWS}."
+    if rows < LEAST_ROWS:
+        yield f"Treat this estimate as a guess: the target has {rows} rows. Collect at least {LEAST_ROWS}."
     if interval is None:
         yield "The error of the estimate is not known, so there is no interval to publish with it."
-    elif interval.width <= EMPTY_WIDTH and interval.width > _useful_width(interval, estimate.source_prior):
+    elif interval.width <= EMPTY_WIDTH and interval.width > useful_width(interval, estimate.source_prior):
         digits = decimals(interval.width)
         ends = f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
         yield f"The interval, {ends}, is wide for a prevalence of this size."
@@ -199,7 +201,7 @@ def _doubts(estimate: PriorEstimate, identification: Identification, sensitivity
         yield f"The estimate changes by {change} {changed}, which is more than chance and more than half its interval."
 
 
-def _useful_width(interval: Interval, source_prior: float) -> float:
+def useful_width(interval: Interval, source_prior: float) -> float:
     """Return the largest width of an interval that is useful for its prevalence.
 
     It is the geometric mean of the shares of the rarer class in target (at the middle of the interval) and source, and
@@ -213,14 +215,15 @@ def _useful_width(interval: Interval, source_prior: float) -> float:
 def _violated_label_shift(test: LabelShiftTest, sensitivity: Sensitivity, p_text: str) -> tuple[str, bool]:
     """Return a sentence on a detected violation of label shift, and whether it could move π̂′ by half its interval.
 
-    A violation of size ‖e‖ moves R̂ at most by ‖e‖/‖μ_U − μ_P‖, and π̂′ by 1−π times that. `p_text` is its p-value.
+    A violation of size ‖e‖ moves R̂ at most by ‖e‖/‖μ_U − μ_P‖, and π̂′ by q−π times that, where q is the share of
+    positives among the labelled rows. `p_text` is its p-value.
     """
-    text = f"{_VIOLATED} ({p_text})"
+    text = f"{VIOLATED} ({p_text})"
     if test.moved_columns:
         text += f": {_quote_names([column.name for column in test.moved_columns])} moved more than that"
-    negatives = 1 - sensitivity.conclusion.source_prior
-    half_width = sensitivity.conclusion.half_width * negatives
-    change = test.violation / test.separation * negatives if test.separation > 0 else np.inf
+    factor = sensitivity.conclusion.purity - sensitivity.conclusion.source_prior
+    half_width = sensitivity.conclusion.half_width * factor
+    change = test.violation / test.separation * factor if test.separation > 0 else np.inf
     if not 0 < change < np.inf:  # 0 where the violation was detected in the scores alone; it can also be NaN
         return f"{text}.", change != 0
     compared = "more" if change >= half_width else "less"
@@ -324,7 +327,7 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
         is_empty = interval is not None and interval.width > EMPTY_WIDTH
         known = np.isfinite(estimate.value) and parts.identification.level != "nothing" and not is_empty
         share = min(max(estimate.value if known else 0.5, 0.02), 0.98)
-        useful = _useful_width(estimate.interval, estimate.source_prior) if known and estimate.interval else 1.0
+        useful = useful_width(estimate.interval, estimate.source_prior) if known and estimate.interval else 1.0
         with suppress(InputError):  # raised where the target has too few rows
             width = min(_AUDIT_WIDTH, max(useful, _LEAST_AUDIT_WIDTH))
             labels = audit_size(width, share, rows=rows, confidence=planning.confidence)
@@ -351,3 +354,9 @@ def _audit_target(verdict: Verdict, parts: DiagnosisParts) -> Iterator[str]:
     if audited < (1 - _LEAST_GAIN) * present:
         gain = f"the expected width of the interval is then {audited:.2g} instead of {present:.2g}"
         yield f"Look up the classes of {labels} {action}: {gain}, and label shift is checked by them."
+
+
+def warnings_of_target(name: str, targets: Sequence[str], records: Sequence[WarningRecord]) -> list[WarningRecord]:
+    """Return the warnings that concern one of several targets: all but those whose message names only others."""
+    own, others = f"target {name!r}", [f"target {other!r}" for other in targets if other != name]
+    return [(kind, text) for kind, text in records if own in text or not any(other in text for other in others)]

@@ -21,6 +21,7 @@ from scipy.special import ndtr, roots_hermitenorm
 
 from priorshift.arrays import Floats
 from priorshift.inference.confidence_curve import TabulatedCurve
+from priorshift.inference.prior_knowledge import Case
 from priorshift.methods.witness_shift import TargetFit
 
 _COARSE = np.linspace(0, 0.98, 30)  # tested ratios, as r/(1 + r)
@@ -76,10 +77,10 @@ class WidthModel:
         var_P, var_U, var_T = self.parts(r, sizes, self.moments(r, sizes), self.ratio)[:, 0].tolist()
         return var_P, var_U, var_T
 
-    def width(self, sizes: Sizes, priors: Sequence[tuple[Floats, Floats]], confidence: float) -> float:
+    def width(self, sizes: Sizes, cases: Sequence[Case], confidence: float) -> float:
         """Return the expected width of the interval of π′ at these sizes, averaged over the distribution of R̂.
 
-        `priors` are distributions of π, each as values and weights; the interval is the union over them.
+        `cases` are values of π and q with their weights; the interval is the union over the cases.
         """
         error = float(np.sqrt(sum(self.variances(sizes))))
         fine = self.ratio + error * _FINE
@@ -95,7 +96,7 @@ class WidthModel:
             # Satterthwaite's degrees of freedom
             freedom = V**2 / np.maximum((parts**2 / degrees).sum(axis=0), 1e-300)
             curve = TabulatedCurve.from_tests(r, (R - r) / np.sqrt(V), np.maximum(freedom, 1.0))
-            ends = [_interval(curve, *prior, confidence) for prior in priors]
+            ends = [_interval(curve, case, confidence) for case in cases]
             widths.append(max(high for _, high in ends) - min(low for low, _ in ends))
         return float(_WEIGHTS @ np.array(widths))
 
@@ -135,20 +136,22 @@ class WidthModel:
         return np.asarray(np.maximum(parts / D_squared, 0.0) * np.array(self.factors)[:, None])
 
 
-def _interval(curve: TabulatedCurve, priors: Floats, weights: Floats, confidence: float) -> tuple[float, float]:
-    """Return the interval of π′ = 1 − (1−π)R, to a millionth, from the curve of R and a distribution of π.
+def _interval(curve: TabulatedCurve, case: Case, confidence: float) -> tuple[float, float]:
+    """Return the interval of π′ = q − (q−π)R, to a millionth, from the curve of R and values of π and q.
 
-    The distribution is the values `priors` with `weights`, which sum to 1; the curve is interpolated linearly.
+    The weights of the values sum to 1; the curve is interpolated linearly.
     """
-    negatives = np.maximum(1 - priors, 1e-12)
+    priors, weights, q = np.atleast_1d(case.source_prior), case.weights, case.purity
+    weights = np.ones(1) if weights is None else weights / weights.sum()
+    factor = np.maximum(q - priors, 1e-12)
     # Levels are normal quantiles of the confidence that R ≤ r, and 0 at the estimate. If it lies outside [0, 1] for π′,
-    # from R = 0 to 1/(1−π), levels are shifted so that it is at the nearer end.
-    level_at_largest = np.interp(1 / negatives, curve.ratios, curve.level)
-    shift = np.maximum(curve.level[0], 0.0) + np.minimum(level_at_largest, 0.0)
+    # from R = (q−1)/(q−π) to q/(q−π), levels are shifted so that it is at the nearer end.
+    at_smallest, at_largest = (np.interp(end / factor, curve.ratios, curve.level) for end in (q - 1, q))
+    shift = np.maximum(at_smallest, 0.0) + np.minimum(at_largest, 0.0)
 
     def confidence_above(target: Floats) -> Floats:
         """Return the confidence that π′ is at least `target`, which decreases with it."""
-        level = np.interp((1 - target)[:, None] / negatives, curve.ratios, curve.level)
+        level = np.interp((q - target[:, None]) / factor, curve.ratios, curve.level)
         return np.asarray(ndtr(level - shift) @ weights)
 
     def end(level: float, default: float) -> float:

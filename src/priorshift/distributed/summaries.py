@@ -74,8 +74,8 @@ def sketch(
     else:
         design = design_like(like, passed)
         streams = _open_collection(collection, design.reader.drop, weights, client)
-    summarize = partial(_sketch_chunks, design, {_NAME: weights}, own_design=like is None)
-    return _summarize_all(streams, summarize)[_NAME]
+    summarize = partial(sketch_chunks, design, {_NAME: weights}, own_design=like is None)
+    return summarize_all(streams, summarize)[_NAME]
 
 
 def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", client: Any = None) -> Histogram:
@@ -110,7 +110,7 @@ def histogram(collection: Any, model: ScoreModel, *, device: str = "auto", clien
     check_model(model)
     streams = _open_collection(collection, model.reader.drop, client=client)
     count = partial(Histogram.from_sample, model=model, device=device)
-    return _summarize_all(streams, count, by_place=model.by_place)[_NAME]
+    return summarize_all(streams, count, by_place=model.by_place)[_NAME]
 
 
 def estimate_streams(estimator: Any, samples: Mapping[str, Any], drop: Sequence[str], weights: Any) -> PriorEstimate:
@@ -122,11 +122,13 @@ def estimate_streams(estimator: Any, samples: Mapping[str, Any], drop: Sequence[
     streams = open_streams(samples, drop, weights)
     if isinstance(estimator, TCPU):
         weights_of = weights if isinstance(weights, Mapping) else weight_columns(streams, weights)
-        summarize = partial(_sketch_chunks, _fit_design(estimator, streams, drop), weights_of, own_design=True)
-        return estimate_from_sketches(estimator, **_summarize_all(streams, summarize))
+        design = fit_design(estimator, streams, drop, ["unlabeled"])
+        summarize = partial(sketch_chunks, design, weights_of, own_design=True)
+        return estimate_from_sketches(estimator, **summarize_all(streams, summarize))
+    check_repeatable(streams, ("positive", "unlabeled"))
     model = _fit_model(estimator, streams, drop)
     count = partial(Histogram.from_sample, model=model, device=estimator.device)
-    return estimate_from_histograms(estimator, **_summarize_all(streams, count, by_place=model.by_place))
+    return estimate_from_histograms(estimator, **summarize_all(streams, count, by_place=model.by_place))
 
 
 def open_streams(samples: Mapping[str, Any], drop: Sequence[str], weights: Any) -> dict[str, Chunks]:
@@ -160,10 +162,10 @@ def _select_columns(drop: Sequence[str], weights: Any) -> ColumnSelection:
 def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, Any] | None = None) -> dict[str, Sketch]:
     """Return all samples as sketches: a table is sketched with the design of the first sketch among U, P and T.
 
-    The keys of `samples`, of which one at least is a sketch, are "positive", "unlabeled" and "target". `weights` is
-    the name of a column of the tables, or a mapping from samples to weights.
+    The keys of `samples`, of which one at least is a sketch, are the names of samples in messages; U is "unlabeled".
+    `weights` is the name of a column of the tables, or a mapping from samples to weights.
     """
-    in_order = [samples[name] for name in ("unlabeled", "positive", "target")]
+    in_order = [samples[name] for name in sorted(samples, key=lambda name: name != "unlabeled")]
     first = next(sample for sample in in_order if isinstance(sample, Sketch))
     tables = {name: sample for name, sample in samples.items() if not isinstance(sample, Sketch)}
     if isinstance(weights, str):
@@ -181,6 +183,16 @@ def sketch_like_first(samples: Mapping[str, Any], weights: str | Mapping[str, An
     return {**samples, **sketched}
 
 
+def check_repeatable(streams: Mapping[str, Chunks], names: Sequence[str]) -> None:
+    """Raise InputError if one of the samples `names`, to which scores are fitted, can be read only once."""
+    for name in names:
+        if not streams[name].can_repeat:
+            raise InputError(
+                f"{name} is an iterator, which can be read only once, but the source is read twice, to fit a model and "
+                "to summarise all rows. Pass files or a list of tables."
+            )
+
+
 def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Sequence[str]) -> ScoreModel:
     """Fit a score model to the streams "positive" and "unlabeled", with the settings of an estimator.
 
@@ -191,12 +203,6 @@ def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Seq
             f"model={type(estimator.model).__name__} needs all rows in memory; leave model out, or pass tables that "
             "fit into memory."
         )
-    for name in ("positive", "unlabeled"):
-        if not streams[name].can_repeat:
-            raise InputError(
-                f"{name} is an iterator, which can be read only once, but the source is read twice, to fit a model and "
-                "to count. Pass files or a list of tables, or make the histograms yourself."
-            )
     names = ("repeats", "folds", "max_rows", "fit_rows", "standardize", "random_state")
     settings = {name: getattr(estimator, name) for name in names}
     model = ScoreModel.fit(
@@ -209,16 +215,21 @@ def _fit_model(estimator: WitnessShift, streams: Mapping[str, Chunks], drop: Seq
     return replace(model, reader=replace(model.reader, drop=tuple(drop)))
 
 
-def _fit_design(estimator: TCPU, streams: Mapping[str, Chunks], drop: Sequence[str]) -> Design:
-    """Fit the design of sketches to a subsample of the stream "unlabeled", with the settings of an estimator."""
-    settings = {name: getattr(estimator, name) for name in ("kernel", "bandwidth", "features", "standardize")}
+def fit_design(estimator: Any, streams: Mapping[str, Chunks], drop: Sequence[str], names: Sequence[str]) -> Design:
+    """Fit the design of sketches to a subsample of the streams `names` together, with the settings of an estimator."""
+    settings = {
+        name: getattr(estimator, name)
+        for name in ("kernel", "bandwidth", "features", "standardize")
+        if hasattr(estimator, name)
+    }
     settings["random_state"] = 0 if estimator.random_state is None else estimator.random_state
-    settings["drop"] = tuple(columns_to_drop(streams, drop, ["unlabeled"]))
-    design = Design.from_chunks(streams["unlabeled"], settings)
+    settings["drop"] = tuple(columns_to_drop(streams, drop, names))
+    together = Chunks(" and ".join(names), [part for name in names for part in streams[name].parts])
+    design = Design.from_chunks(together, settings)
     return replace(design, reader=replace(design.reader, drop=tuple(drop)))
 
 
-def _sketch_chunks(
+def sketch_chunks(
     design: Design, weights_of: Mapping[str, Any], chunks: Chunks, start: int = 0, *, own_design: bool
 ) -> Sketch:
     """Sketch a sample, or a part of it, by a given design; `own_design` says whether the samples here fixed it.
@@ -228,10 +239,17 @@ def _sketch_chunks(
     return Sketch.from_chunks(chunks, design, weights_of.get(chunks.name), own_design=own_design)
 
 
-def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_place: bool = False) -> dict[str, Any]:
-    """Return the sketch or histogram of each sample: Dask collections in one graph on their cluster, others here.
+def summarize_all(
+    streams: Mapping[str, Chunks],
+    summarize: Summarize,
+    *,
+    by_place: bool = False,
+    merge: Callable[[Any, Any], Any] | None = None,
+) -> dict[str, Any]:
+    """Return the summary of each sample: Dask collections in one graph on their cluster, others here.
 
-    With `by_place` a row's position in its sample matters, so that the rows before each part are counted first.
+    With `by_place` a row's position in its sample matters, so that the rows before each part are counted first. `merge`
+    combines the summaries of two parts of a sample; the default is that of sketches and histograms.
     """
     trees, collections, client = {}, {}, None
     for name, chunks in streams.items():
@@ -243,7 +261,7 @@ def _summarize_all(streams: Mapping[str, Chunks], summarize: Summarize, *, by_pl
             outcomes = parts.map(_summarize_part, parts.selection, summarize, each=starts)
         else:
             outcomes = parts.map_fused(_summarize_part, parts.selection, summarize)
-        trees[name], collections[name], client = tree(outcomes, _merge), parts, parts.client
+        trees[name], collections[name], client = tree(outcomes, merge or _merge), parts, parts.client
     summaries = dict(zip(trees, compute(trees.values(), client), strict=True)) if trees else {}
     for name, summary in summaries.items():
         if summary is None:

@@ -68,18 +68,22 @@ def ratio(gram: Floats) -> float:
     return N / D if D else float("nan")
 
 
-def target_prior(gram: Floats, source_prior: float) -> float:
-    """Compute the target prior π̂′ = 1 − (1−π)R, not clipped, from the Gram matrix of the means (paper's Lemma 2)."""
-    return 1 - (1 - source_prior) * ratio(gram)
+def target_prior(gram: Floats, source_prior: float, purity: float = 1.0) -> float:
+    """Compute the target prior π̂′ = q − (q−π)R, not clipped, from the Gram matrix of the means (paper's Lemma 2).
+
+    `purity` is q, the share of positives among the labelled rows, which is 1 in the paper.
+    """
+    return purity - (purity - source_prior) * ratio(gram)
 
 
-def objective(gram: Floats, source_prior: float, gamma: ArrayLike) -> NDArray[np.float64]:
-    """Compute the paper's objective L(γ) = ‖Δ − γa‖² with Δ = μ_U − πμ_P − (1−π)μ_T (its equation 3).
+def objective(gram: Floats, source_prior: float, gamma: ArrayLike, purity: float = 1.0) -> NDArray[np.float64]:
+    """Compute the paper's objective L(γ) = ‖Δ − γa‖² with Δ = qμ_U − πμ_P − (q−π)μ_T (its equation 3, where q = 1).
 
     `gram` must hold ⟨μ_T, μ_T⟩. With unbiased entries L estimates a squared distance without bias, and can be negative.
     """
     # coefficients of μ_P, μ_U and μ_T in Δ − γa, shape (3, number of γ)
-    weights = np.array([-source_prior, 1.0, -(1 - source_prior)])[:, None] - np.outer([-1.0, 1.0, 0.0], np.ravel(gamma))
+    delta = np.array([-source_prior, purity, -(purity - source_prior)])
+    weights = delta[:, None] - np.outer([-1.0, 1.0, 0.0], np.ravel(gamma))
     return np.einsum("jg,jk,kg->g", weights, gram, weights).reshape(np.shape(gamma))
 
 

@@ -37,7 +37,7 @@ Weighted = tuple[Floats, Floats | None]  # rows, and the weight of each; None fo
 
 @dataclass(frozen=True, eq=False)
 class FeatureMoments:
-    """Sums over the rows of a sample, with z the D random features of a row and w its weight."""
+    """Sums over the rows of a sample, with z the D random features, or other functions, of a row and w its weight."""
 
     rows: int  # number of rows
     weight: float  # Σ w
@@ -70,6 +70,20 @@ class FeatureMoments:
         for accumulator in accumulators[1:]:
             moments = moments + accumulator.moments()
         return moments
+
+    @classmethod
+    def from_values(cls, z: Floats, weights: Floats | None = None) -> FeatureMoments:
+        """Compute the moments of functions whose values z at the rows are given, shape (rows, D)."""
+        w = np.ones(len(z)) if weights is None else weights
+        weighted = w[:, None] * z
+        return cls(len(z), float(w.sum()), float(w @ w), w @ z, w @ weighted, weighted.T @ weighted)
+
+    def affine(self, A: Floats, c: Floats) -> FeatureMoments:
+        """Return the moments of the functions Az + c, for moments without noise; `A` has shape (functions, D)."""
+        first = A @ self.squared_total  # Σ w² Az
+        product = A @ self.product @ A.T + np.outer(first, c) + np.outer(c, first) + self.squares * np.outer(c, c)
+        total, squared_total = A @ self.total + self.weight * c, first + self.squares * c
+        return FeatureMoments(self.rows, self.weight, self.squares, total, squared_total, product)
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
         """Return the moments of the rows of both samples together; the variances of independent noise add up."""

@@ -13,7 +13,7 @@ median and the five bandwidths. Single precision is enough for these; the Gram m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import e, log2
 
 import numpy as np
@@ -62,17 +62,18 @@ class HullSample:
         """Return the distinct rows of a source: one row of each set of copies, with the mass of all of them."""
         p, u = np.zeros(len(source.labeled)), np.zeros(len(source.labeled))  # mass of each row in μ_P and in μ_U
         p[source.positive], u[source.population] = source.P.mass, source.U.mass
-        rows = np.arange(len(p))
         copied = np.flatnonzero(source.copies > 1)
-        if len(copied):
-            # labelled and unlabelled copies stay apart: P and U only share rows that are stated to be shared
-            copy_sets = 2 * row_codes(source.table.values[copied]) + source.labeled[copied]
-            _, first, code = np.unique(copy_sets, return_index=True, return_inverse=True)
-            for mass in (p, u):
-                total = np.bincount(code.reshape(-1), mass[copied])
-                mass[copied] = 0.0
-                mass[copied[first]] = total
-            rows = np.setdiff1d(rows, np.delete(copied, first))  # without the other copies, whose mass is zero
+        if not len(copied):
+            return cls(np.arange(len(p)), source.labeled, _normalize(p), _normalize(u))
+        # labelled and unlabelled copies stay apart: P and U only share rows that are stated to be shared
+        copy_sets = 2 * row_codes(source.table.values[copied]) + source.labeled[copied]
+        _, first, code = np.unique(copy_sets, return_index=True, return_inverse=True)
+        for mass in (p, u):
+            total = np.bincount(code.reshape(-1), mass[copied])
+            mass[copied] = 0.0
+            mass[copied[first]] = total
+        # without the other copies, whose mass is zero
+        rows = np.setdiff1d(np.arange(len(p)), np.delete(copied, first))
         return cls(rows, source.labeled[rows], _normalize(p[rows]), _normalize(u[rows]))
 
     def take(self, index: Index) -> HullSample:
@@ -92,12 +93,28 @@ class HullSample:
         unlabeled_count = count - labeled_count
         index = np.concatenate([rng.permutation(labeled)[:labeled_count], rng.permutation(unlabeled)[:unlabeled_count]])
         # inverse sampling fractions: under censoring, labelled rows are part of the population too
-        weights = np.ones(len(self.rows))
-        weights[labeled] = len(labeled) / labeled_count
-        weights[unlabeled] = len(unlabeled) / unlabeled_count
         index.sort()
-        p, u = _normalize(self.p[index] * weights[index]), _normalize(self.u[index] * weights[index])
+        by_kind = len(labeled) / labeled_count, len(unlabeled) / unlabeled_count
+        weights = np.where(self.labeled[index], *by_kind)
+        p, u = _normalize(self.p[index] * weights), _normalize(self.u[index] * weights)
         return HullSample(self.rows[index], self.labeled[index], p, u)
+
+    def draw_parts(self, size: int, rng: np.random.Generator) -> list[HullSample]:
+        """Draw two parts of about `size` rows at random, which have no row in common if there are enough rows.
+
+        The share of labelled rows in each part is that in the sample.
+        """
+        share = min(size / len(self.rows), 1.0)
+        indices: list[list[Index]] = [[], []]
+        for members in (np.flatnonzero(self.labeled), np.flatnonzero(~self.labeled)):
+            order, count = rng.permutation(members), max(2, round(share * len(members)))
+            indices[0].append(order[:count])
+            indices[1].append(order[-count:])
+        parts = []
+        for index in map(np.concatenate, indices):
+            part = self.take(np.sort(index))
+            parts.append(replace(part, p=_normalize(part.p), u=_normalize(part.u)))
+        return parts
 
 
 def _normalize(masses: Floats) -> Floats:

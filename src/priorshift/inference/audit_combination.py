@@ -36,7 +36,7 @@ from priorshift.audit import AuditedShare, audited_share
 from priorshift.errors import InconsistentInputWarning, InputError, IntervalWarning
 from priorshift.formatting import format_p
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PiecewiseUniform, PriorKnowledge, RangePrior
+from priorshift.inference.prior_knowledge import DistributionPrior, PiecewiseUniform, PriorKnowledge
 from priorshift.io.labels import Audit
 from priorshift.problem import Source, Target
 from priorshift.warning_records import warn
@@ -53,7 +53,6 @@ _TAIL = 1e-7  # probability beyond which steps are coarse
 _LEAST_SCALE = 1e-3  # factor by which a distribution is narrowed at most
 _MOST_LABELS = 100.0  # largest K_φ for each row; an audit of all rows would make it infinite
 _TARGET_STEPS = np.linspace(0, 1, 201)  # of π′, before they are refined where it has probability
-_RANGE_POINTS = 101  # values of π in a range
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,7 @@ class SampleAudit:
     share: AuditedShare  # share of positives among the rows whose class was unknown
     observations: float  # effective size of the whole sample; copies count once
     known: float = 0.0  # share of rows that are known to be positive without an audit
+    excluded: float = 0.0  # share of rows that are known not to be positive, as those labelled with other classes are
 
     @classmethod
     def from_source(cls, source: Source, audit: Audit, predicted: Floats) -> SampleAudit:
@@ -85,9 +85,18 @@ class SampleAudit:
         return cls(share, target.size / target.design_effect(predicted))
 
     @property
+    def unknown(self) -> float:
+        """Share of rows whose class is not known without an audit."""
+        return 1 - self.known - self.excluded
+
+    def to_population(self, share: Any) -> Any:
+        """Return the share of positives in the population, given that among rows of unknown class."""
+        return self.known + self.unknown * share
+
+    @property
     def value(self) -> float:
         """Share of positives in the population, from the audit alone."""
-        return self.known + (1 - self.known) * self.share.value
+        return float(self.to_population(self.share.value))
 
     @property
     def of_rows(self) -> AuditedShare:
@@ -99,9 +108,11 @@ class SampleAudit:
     @property
     def of_population(self) -> AuditedShare:
         """Share of positives in the population among rows of unknown class, with the noise of the known share."""
-        labels, known = self.share.labels, self.known
+        labels, known, unknown = self.share.labels, self.known, self.unknown
         theta = (labels * self.share.value + 0.5) / (labels + 1)  # posterior mean under Jeffreys' prior
-        noise = known * (1 - theta) / ((1 - known) * theta * self.observations)  # Var(known), relative to θ(1−θ)
+        # variance of known + unknown·θ due to the two shares, relative to unknown²·θ(1−θ)
+        spread = known * (1 - known) + theta**2 * unknown * (1 - unknown) - 2 * theta * known * unknown
+        noise = spread / (unknown**2 * theta * (1 - theta) * self.observations)
         return replace(self.share, labels=1 / (1 / labels + noise))
 
 
@@ -147,7 +158,7 @@ class AuditedPrior:
         return {
             "rows": list(share.rows),
             "value": self.sample.value,
-            "standard_error": (1 - self.sample.known) * share.standard_error,
+            "standard_error": self.sample.unknown * share.standard_error,
             "explained": share.explained,
             "agrees": self.agrees,
         }
@@ -166,6 +177,21 @@ class AuditedPrior:
             f"(99.9% interval {ends[0]:.3f} to {ends[1]:.3f}), and {mean:.3f} ({low:.3f} to {high:.3f}) without it. "
             f"Only the audit is used; if its rows were drawn at random, {reason}.",
             InconsistentInputWarning,
+        )
+
+    def warn_of_disagreement(self, what: str, reason: str, tests: int = 1) -> None:
+        """Warn if the audit of a target disagrees with the tables, although it may not contradict them.
+
+        `what` is the name of the prior, `reason` a possible cause, and `tests` the number of such comparisons.
+        """
+        if not self.agrees or self.before is None or self.p_value >= _DOUBTED / tests:
+            return
+        k, n = self.sample.share.rows
+        warn(
+            f"The audit of {k} of {n} rows disagrees with the tables ({format_p(self.p_value)}): the {what} "
+            f"is {self.sample.value:.3f} by the audit and {self.before[0]:.3f} without it. The interval holds by the "
+            f"audit alone; perhaps {reason}.",
+            IntervalWarning,
         )
 
 
@@ -189,13 +215,12 @@ def combine_with_audit(
         spread = max(tabulated.std(), 1e-9)
         rows = max(sample.observations, mean * (1 - mean) / spread**2)
         scale = max(np.sqrt(max(1 - mean * (1 - mean) / rows / spread**2, 0.0)), _LEAST_SCALE)
-    # the audit is of the rows of unknown class: φ is a share of them, and known + (1 − known)·φ one of all rows
-    known = sample.known
+    # the audit is of the rows of unknown class: φ is a share of them
     narrowed_tails = mean + scale * (tabulated.ppf([_TAIL, 1 - _TAIL]) - mean)
     a, b = _beta(share)
     audit_tails = betaincinv(a, b, [_TAIL, 1 - _TAIL])
-    edges = _edges(np.clip((narrowed_tails - known) / (1 - known), 0.0, 1.0), audit_tails)  # of steps of φ
-    narrowed_cdf = tabulated.cdf(mean + (known + (1 - known) * edges - mean) / scale)
+    edges = _edges(np.clip((narrowed_tails - sample.known) / sample.unknown, 0.0, 1.0), audit_tails)  # of steps of φ
+    narrowed_cdf = tabulated.cdf(mean + (sample.to_population(edges) - mean) / scale)
     narrowed = PiecewiseUniform.from_cdf(narrowed_cdf, edges)  # of φ
     above = float(narrowed.probabilities @ betainc(a, b, narrowed.middles))  # P(distribution above audit)
     p_value = 2 * min(above, 1 - above)
@@ -206,14 +231,14 @@ def combine_with_audit(
         mixture = (1 - doubt) * narrowed.probabilities + doubt * jeffreys
         narrowed = PiecewiseUniform(edges, mixture)
     posterior = narrowed.times(share.log_likelihood(narrowed.middles))
-    return AuditedPrior(_to_population(posterior, known, rows), sample, before, True, p_value, narrowed)
+    return AuditedPrior(_to_population(posterior, sample, rows), sample, before, True, p_value, narrowed)
 
 
 def _from_audit_alone(sample: SampleAudit) -> PiecewiseUniform:
     """Return the distribution of the population's share from the audit under Jeffreys' prior, with the rows' noise."""
     a, b = _beta(sample.of_rows)
     edges = _edges(betaincinv(a, b, [_TAIL, 1 - _TAIL]))
-    return _to_population(PiecewiseUniform.from_cdf(betainc(a, b, edges), edges), sample.known, sample.observations)
+    return _to_population(PiecewiseUniform.from_cdf(betainc(a, b, edges), edges), sample, sample.observations)
 
 
 def _assisted_interval(prior: PiecewiseUniform, share: AuditedShare, alpha: float) -> tuple[float, float]:
@@ -239,13 +264,12 @@ def _assisted_interval(prior: PiecewiseUniform, share: AuditedShare, alpha: floa
     return float(inside.min()), float(inside.max())
 
 
-def _to_population(of_rows: PiecewiseUniform, known: float, rows: float) -> PiecewiseUniform:
+def _to_population(of_rows: PiecewiseUniform, sample: SampleAudit, rows: float) -> PiecewiseUniform:
     """Convert the distribution of φ among rows of unknown class to that of the share of positives in the population.
 
-    `known` is the share of rows known to be positive; `rows` is the number of rows, a sample of the population, whose
-    noise is added, or infinite for none.
+    `rows` is the number of rows, a sample of the population, whose noise is added, or infinite for none.
     """
-    edges = known + (1 - known) * of_rows.edges
+    edges = np.clip(sample.to_population(of_rows.edges), 0.0, 1.0)
     if not np.isfinite(rows):
         outer = np.unique(np.concatenate([[0.0], edges, [1.0]]))
         return PiecewiseUniform(edges, of_rows.probabilities).on(outer)
@@ -293,10 +317,15 @@ def check_prior_uncertain(prior: PriorKnowledge) -> DistributionPrior:
     )
 
 
-def warn_of_source_audit(audited: AuditedPrior, origin: str) -> None:
-    """Warn where an audit of the source contradicts the source prior without it, which came from `origin`."""
-    reason = "that is wrong, or the labelled positives do not look like those among the unlabelled rows"
-    audited.warn_of_contradiction("source prior", origin, reason)
+def warn_of_source_audit(audited: AuditedPrior, origin: str, of_class: str | None = None) -> None:
+    """Warn where an audit of the source contradicts the source prior without it, which came from `origin`.
+
+    `of_class` is the class whose prior it is, if there are several.
+    """
+    labeled = "labelled positives" if of_class is None else "labelled rows of the class"
+    reason = f"that is wrong, or the {labeled} do not look like those among the unlabelled rows"
+    what = "source prior" if of_class is None else f"source prior of {of_class!r}"
+    audited.warn_of_contradiction(what, origin, reason)
 
 
 def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: PriorKnowledge | None) -> AuditedPrior:
@@ -308,25 +337,14 @@ def combine_target_audit(sample: SampleAudit, curve: TabulatedCurve, prior: Prio
     audited = combine_with_audit(distribution, sample, from_rows=True, doubt=DOUBT_OF_TARGET)
     reason = f"the classes do not look the same in source and target, or the source prior ({prior}) is wrong"
     audited.warn_of_contradiction("target prior", "the tables", reason)
-    if audited.agrees and audited.before is not None and audited.p_value < _DOUBTED:
-        k, n = sample.share.rows
-        warn(
-            f"The audit of {k} of {n} rows disagrees with the tables ({format_p(audited.p_value)}): the target prior "
-            f"is {sample.value:.3f} by the audit and {audited.before[0]:.3f} without it. The interval holds by the "
-            f"audit alone; perhaps {reason}.",
-            IntervalWarning,
-        )
+    audited.warn_of_disagreement("target prior", reason)
     return audited
 
 
 def target_prior_distribution(curve: TabulatedCurve, prior: PriorKnowledge) -> PiecewiseUniform:
     """Compute the confidence distribution of π′ from that of R; a range of π counts as uniform."""
-    priors, weights = np.array([prior.value]), None  # values of π, and their weights; None where these are equal
-    if isinstance(prior, DistributionPrior):
-        priors, weights = prior.points
-    elif isinstance(prior, RangePrior):
-        priors = np.linspace(prior.low, prior.high, _RANGE_POINTS)
-    coarse = PiecewiseUniform(_TARGET_STEPS, curve.probabilities(_TARGET_STEPS, priors, weights))
+    case = prior.whole_case  # values of π and q, and their weights
+    coarse = PiecewiseUniform(_TARGET_STEPS, curve.probabilities(_TARGET_STEPS, *case))
     low, high = coarse.ppf([1e-6, 1 - 1e-6])
     edges = np.unique(np.concatenate([_TARGET_STEPS, np.linspace(low, high, len(_TARGET_STEPS))]))
-    return PiecewiseUniform(edges, curve.probabilities(edges, priors, weights))
+    return PiecewiseUniform(edges, curve.probabilities(edges, *case))

@@ -1,7 +1,8 @@
 """Standard errors and intervals of R and of the target prior, from mean embeddings.
 
-Everything here is a function of the :class:`~priorshift.embedding.gram.Embeddings` and of the source prior π. With
-a = μ_U − μ_P and b = μ_T − μ_P, the ratio is R = N/D, N = ⟨a, b⟩, D = ⟨a, a⟩, and π′ = 1 − (1−π)R.
+Everything here is a function of the :class:`~priorshift.embedding.gram.Embeddings`, of the source prior π and of the
+purity q of the labelled rows, which is 1 without label errors. With a = μ_U − μ_P and b = μ_T − μ_P, the ratio is
+R = N/D, N = ⟨a, b⟩, D = ⟨a, a⟩, and π′ = q − (q−π)R. An estimate of π from the rows is q times that of κ = π/q.
 
 The delta method and the bootstrap hold for large samples. The paper's bound and a sharper one hold at any sample size;
 both bound the plug-in estimate, for a kernel with values in [0, M] and independent rows of equal weight.
@@ -38,24 +39,24 @@ _N = (np.outer(_a, _b) + np.outer(_b, _a)) / 2
 _D = np.outer(_a, _a)
 
 
-def _variances(embeddings: Embeddings, source_prior: float) -> tuple[float, float, float]:
-    """Compute Var(M), Cov(M, D) and Var(D) of M = (1−π)N, with the error of π where it is an estimate from the rows."""
-    factor, N = 1 - source_prior, float(numerator(embeddings.gram))
+def _variances(embeddings: Embeddings, source_prior: float, purity: float = 1.0) -> tuple[float, float, float]:
+    """Compute Var(M), Cov(M, D) and Var(D) of M = (q−π)N, with the error of π where it is an estimate from the rows."""
+    factor, N = purity - source_prior, float(numerator(embeddings.gram))
     var_N, var_D = embeddings.variance(_N)[0], embeddings.variance(_D)[0]
     cov_ND = (var_N + var_D - embeddings.variance(_N - _D)[0]) / 2  # from Var(N − D)
     # covariances with the estimate of π; 0 for a known π
-    cov_N_prior = float((_N * embeddings.prior_covariance).sum())
-    cov_D_prior = float((_D * embeddings.prior_covariance).sum())
-    # delta method: dM = (1−π)dN − N dπ
-    var_M = factor**2 * var_N - 2 * factor * N * cov_N_prior + N**2 * embeddings.prior_variance
+    cov_N_prior = purity * float((_N * embeddings.prior_covariance).sum())
+    cov_D_prior = purity * float((_D * embeddings.prior_covariance).sum())
+    # delta method: dM = (q−π)dN − N dπ, where dπ = q dκ
+    var_M = factor**2 * var_N - 2 * factor * N * cov_N_prior + N**2 * (purity**2 * embeddings.prior_variance)
     return var_M, factor * cov_ND - N * cov_D_prior, var_D
 
 
-def standard_error(embeddings: Embeddings, source_prior: float) -> float:
-    """Compute the standard error of the raw estimate of π′, √Var((1−π)N − (1−π′)D)/D."""
+def standard_error(embeddings: Embeddings, source_prior: float, purity: float = 1.0) -> float:
+    """Compute the standard error of the raw estimate of π′, √Var((q−π)N − (q−π′)D)/D."""
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    var_M, cov_MD, var_D = _variances(embeddings, source_prior)  # M = (1−π)N
-    negatives = (1 - source_prior) * N / D  # estimate of 1 − π′
+    var_M, cov_MD, var_D = _variances(embeddings, source_prior, purity)  # M = (q−π)N
+    negatives = (purity - source_prior) * N / D  # estimate of q − π′
     return sqrt(max(var_M - 2 * negatives * cov_MD + negatives**2 * var_D, 0.0)) / abs(D)
 
 
@@ -78,7 +79,7 @@ def curve(embeddings: Embeddings) -> FiellerCurve:
 def curve_with_prior(embeddings: Embeddings, source_prior: float) -> FiellerCurve:
     """Compute the confidence distribution of R with the error of an estimated π in it.
 
-    Its interval of π′ at this π is that of `delta`.
+    Its interval of π′ at this π is that of `delta`. With label errors `source_prior` is κ = π/q.
     """
     D, factor = float(separation(embeddings.gram)), 1 - source_prior
     var_M, cov_MD, var_D = (variance / D / D for variance in _variances(embeddings, source_prior))  # M = (1−π)N
@@ -101,42 +102,42 @@ def separation_error(embeddings: Embeddings) -> float:
     return sqrt(embeddings.variance(_D)[0])
 
 
-def delta(embeddings: Embeddings, source_prior: float, confidence: float) -> tuple[Interval, bool]:
+def delta(embeddings: Embeddings, source_prior: float, confidence: float, purity: float = 1.0) -> tuple[Interval, bool]:
     """Compute the interval that inverts the delta-method test of every π′ in [0, 1] (Fieller 1954).
 
     Also returns whether any π′ in [0, 1] passes the test.
 
-    R = N/D is a ratio of products of the `embeddings`, and π′ = 1 − (1−π)R. π′ passes the test when S² ≤ q² Var(S),
-    with S = (1−π)N − (1−π′)D and q Student's quantile with Satterthwaite's degrees of freedom. Var(S) is taken at the
+    R = N/D is a ratio of products of the `embeddings`, and π′ = q − (q−π)R. π′ passes the test when S² ≤ t² Var(S),
+    with S = (q−π)N − (q−π′)D and t Student's quantile with Satterthwaite's degrees of freedom. Var(S) is taken at the
     π′ that is tested, so that a poorly known D widens the interval, up to [0, 1]; it includes the error of π if the
     embeddings have the influence of rows on an estimate of π. If the raw estimate is outside [0, 1], the interval is
     that of an estimate at the nearer end, which is wider than the part of its own interval in [0, 1].
     """
-    low, high, plausible = _fieller(embeddings, source_prior, confidence, largest=1.0)  # low and high are of 1 − π′
-    return Interval(_clip(1 - high), _clip(1 - low), confidence, "delta"), plausible
+    low, high, plausible = _fieller(embeddings, source_prior, confidence, purity, purity)  # low and high are of q − π′
+    return Interval(_clip(purity - high), _clip(purity - low), confidence, "delta"), plausible
 
 
 def _fieller(
-    embeddings: Embeddings, source_prior: float, confidence: float, largest: float
+    embeddings: Embeddings, source_prior: float, confidence: float, largest: float, purity: float = 1.0
 ) -> tuple[float, float, bool]:
-    """Find the lowest and highest (1−π)R in [0, largest] that pass the test of `delta`, and whether any passes.
+    """Find the lowest and highest (q−π)R in [q − 1, largest] that pass the test of `delta`, and whether any passes.
 
     An estimate outside that range gets the interval of the nearer end.
     """
     N, D = float(numerator(embeddings.gram)), float(separation(embeddings.gram))
-    var_M, cov_MD, var_D = (variance / D / D for variance in _variances(embeddings, source_prior))  # M = (1−π)N
-    q = float(stats.t.ppf((1 + confidence) / 2, _freedom(embeddings)))  # Student's quantile
-    if not np.isfinite([q, var_M, cov_MD, var_D]).all():
-        return 0.0, largest, True
+    var_M, cov_MD, var_D = (variance / D / D for variance in _variances(embeddings, source_prior, purity))  # M = (q−π)N
+    t, smallest = float(stats.t.ppf((1 + confidence) / 2, _freedom(embeddings))), purity - 1  # t: Student's quantile
+    if not np.isfinite([t, var_M, cov_MD, var_D]).all():
+        return smallest, largest, True
 
     def accepted(estimate: float) -> tuple[float, float] | None:
-        """Find the x in [0, largest] with (x − estimate)² ≤ q²(Var M − 2x Cov(M, D) + x² Var D): (1−π)R = x passes."""
-        constant = estimate**2 - q * q * var_M
-        return _where_not_positive(1 - q * q * var_D, -2 * (estimate - q * q * cov_MD), constant, largest)
+        """Find the x with (x − estimate)² ≤ t²(Var M − 2x Cov(M, D) + x² Var D): (q−π)R = x passes."""
+        constant = estimate**2 - t * t * var_M
+        return _where_not_positive(1 - t * t * var_D, -2 * (estimate - t * t * cov_MD), constant, largest, smallest)
 
-    negatives = (1 - source_prior) * N / D  # estimate of (1−π)R = 1 − π′
+    negatives = (purity - source_prior) * N / D  # estimate of (q−π)R = q − π′
     ends = accepted(negatives)
-    nearest = float(min(max(negatives, 0.0), largest))
+    nearest = float(min(max(negatives, smallest), largest))
     plausible = ends is not None or nearest == negatives
     if nearest != negatives:
         ends = accepted(nearest)
@@ -151,16 +152,18 @@ def _freedom(embeddings: Embeddings) -> float:
     return max(freedom, 1.0)
 
 
-def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float) -> Interval:
+def bootstrap(
+    grams: NDArray[np.float64], source_prior: ArrayLike, confidence: float, value: float, purity: ArrayLike = 1.0
+) -> Interval:
     """Compute the percentile interval of π′ (Efron 1979) from bootstrap samples, widened to contain `value`.
 
-    `grams` are the Gram matrices of the means of P, U and T, shape (replicates, 3, 3). `source_prior` may be one number
-    for each replicate. A replicate whose separation is not positive has no estimate; it counts as arbitrarily low at
-    the lower end and arbitrarily high at the upper one.
+    `grams` are the Gram matrices of the means of P, U and T, shape (replicates, 3, 3). `source_prior` and `purity` may
+    be one number for each replicate. A replicate whose separation is not positive has no estimate; it counts as
+    arbitrarily low at the lower end and arbitrarily high at the upper one.
     """
     D = separation(grams)
     with np.errstate(invalid="ignore", divide="ignore"):
-        draws = 1 - (1 - np.asarray(source_prior)) * numerator(grams) / D
+        draws = np.asarray(purity) - (np.asarray(purity) - np.asarray(source_prior)) * numerator(grams) / D
     has_estimate = np.isfinite(draws) & (D > 0)
     tail = (1 - confidence) / 2
     low = np.quantile(np.where(has_estimate, draws, -1e300), tail, method="lower")
@@ -168,32 +171,33 @@ def bootstrap(grams: NDArray[np.float64], source_prior: ArrayLike, confidence: f
     return Interval(min(_clip(low), value), max(_clip(high), value), confidence, "bootstrap")
 
 
-def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
+def paper_bound(embeddings: Embeddings, source_prior: float, confidence: float, purity: float = 1.0) -> Interval:
     """Apply the paper's Theorem 2: ``|π̂′ − π′| ≤ 4√(M log(1/δ)/N)/‖a‖`` with probability 1 − 3δ, N = min(m, n, n′).
 
-    It bounds the plug-in estimate, which is the interval's centre, whatever statistic is in use.
+    It bounds the plug-in estimate, which is the interval's centre, whatever statistic is in use. Its proof also holds
+    with label errors: the coefficients q − π′, q − π and π′ − π of the errors of the three means are at most 1.
     """
     delta = (1 - confidence) / 3
     if delta > _LARGEST_DELTA:
         least = 1 - 3 * _LARGEST_DELTA
         raise InputError(f"confidence is {confidence:g}, but Theorem 2 needs {least:.3f}; use interval='sharp-bound'.")
-    raw, length = _plug_in(embeddings, source_prior, "paper-bound")
+    raw, length = _plug_in(embeddings, source_prior, "paper-bound", purity)
     half_width = 4 * sqrt(embeddings.kernel.bound / min(embeddings.sizes) * log(1 / delta)) / length
     return _bound_interval(raw - half_width, raw + half_width, half_width, confidence, "paper-bound", embeddings)
 
 
-def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) -> Interval:
+def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float, purity: float = 1.0) -> Interval:
     """Apply the sharpest bound that the proof of Theorem 2 gives; valid for every sample size and confidence.
 
-    The error of the plug-in estimate is at most F/‖a‖ with F = ‖(1−π′)e_U − (1−π)e_T + (π′−π)e_P‖ and e the
+    The error of the plug-in estimate is at most F/‖a‖ with F = ‖(q−π′)e_U − (q−π)e_T + (π′−π)e_P‖ and e the
     errors of the three means. For a kernel with values in [0, M], one use of McDiarmid's inequality on F
     gives F ≤ √(MV)(1 + √log(1/δ)) with probability 1 − δ and
-    V = (1−π′)²/n + (1−π)²/n′ + (π′−π)²/m. Where P and U share rows they are not independent, and the bounds
+    V = (q−π′)²/n + (q−π)²/n′ + (π′−π)²/m. Where P and U share rows they are not independent, and the bounds
     of the three means, each with probability 1 − δ/3, are added instead. The interval contains every π′ that satisfies
     its own bound.
     """
-    raw, length = _plug_in(embeddings, source_prior, "sharp-bound")  # raw estimate and ‖a‖
-    pi, delta = source_prior, 1 - confidence
+    raw, length = _plug_in(embeddings, source_prior, "sharp-bound", purity)  # raw estimate and ‖a‖
+    pi, q, delta = source_prior, purity, 1 - confidence
     m, n, n_target = embeddings.sizes
     scale = embeddings.kernel.bound / length**2
     if embeddings.shared:
@@ -201,18 +205,18 @@ def sharp_bound(embeddings: Embeddings, source_prior: float, confidence: float) 
 
         def bound(t: float) -> float:
             """Compute the largest error of the estimate if π′ = t."""
-            return factor * ((1 - t) / sqrt(n) + (1 - pi) / sqrt(n_target) + abs(t - pi) / sqrt(m))
+            return factor * (abs(q - t) / sqrt(n) + (q - pi) / sqrt(n_target) + abs(t - pi) / sqrt(m))
 
-        ends = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw))
+        ends = _where_piecewise_not_positive(lambda t: abs(raw - t) - bound(t), (pi, raw, q))
     else:
         s = scale * (1 + sqrt(log(1 / delta))) ** 2
         # π′ = t satisfies its bound if (raw − t)² ≤ s·V(t), which is quadratic in t
-        constant = raw**2 - s * (1 / n + (1 - pi) ** 2 / n_target + pi**2 / m)
-        ends = _where_not_positive(1 - s * (1 / n + 1 / m), -2 * (raw - s * (1 / n + pi / m)), constant, 1.0)
+        constant = raw**2 - s * (q**2 / n + (q - pi) ** 2 / n_target + pi**2 / m)
+        ends = _where_not_positive(1 - s * (1 / n + 1 / m), -2 * (raw - s * (q / n + pi / m)), constant, 1.0)
 
         def bound(t: float) -> float:
             """Compute the largest error of the estimate if π′ = t."""
-            return sqrt(s * ((1 - t) ** 2 / n + (1 - pi) ** 2 / n_target + (t - pi) ** 2 / m))
+            return sqrt(s * ((q - t) ** 2 / n + (q - pi) ** 2 / n_target + (t - pi) ** 2 / m))
 
     nearest = _clip(raw)
     low, high = ends if ends is not None else (nearest, nearest)
@@ -277,13 +281,13 @@ def check_bound_applies(method: str, kernel: Kernel, is_iid: bool) -> None:
     raise InputError(f"interval={method!r} needs {need}, or use interval='delta'.")
 
 
-def _plug_in(embeddings: Embeddings, source_prior: float, method: str) -> tuple[float, float]:
+def _plug_in(embeddings: Embeddings, source_prior: float, method: str, purity: float) -> tuple[float, float]:
     """Compute the plug-in estimate of π′ and ‖a‖, for which the bounds hold; raise InputError where none applies."""
     check_bound_applies(method, embeddings.kernel, embeddings.is_iid)
     D = float(separation(embeddings.plug_in))
     if np.isnan(D):  # the plug-in Gram matrix was not computed
         raise InputError(f"interval={method!r} needs all pairs of rows; leave pairs=None or use interval='delta'.")
-    return 1 - (1 - source_prior) * float(numerator(embeddings.plug_in)) / D, sqrt(D)
+    return purity - (purity - source_prior) * float(numerator(embeddings.plug_in)) / D, sqrt(D)
 
 
 def _bound_interval(
@@ -305,9 +309,11 @@ def _clip(share: float) -> float:
     return float(min(max(share, 0.0), 1.0))
 
 
-def _where_not_positive(a: float, b: float, c: float, largest: float) -> tuple[float, float] | None:
-    """Find the smallest and largest x in [0, largest] with ax² + bx + c ≤ 0; None if there is none."""
-    candidates = [0.0, largest]  # and the roots: between neighbours the sign does not change
+def _where_not_positive(
+    a: float, b: float, c: float, largest: float, smallest: float = 0.0
+) -> tuple[float, float] | None:
+    """Find the smallest and largest x in [smallest, largest] with ax² + bx + c ≤ 0; None if there is none."""
+    candidates = [smallest, largest]  # and the roots: between neighbours the sign does not change
     discriminant = b * b - 4 * a * c
     if a == 0 and b != 0:
         candidates.append(-c / b)
@@ -317,7 +323,7 @@ def _where_not_positive(a: float, b: float, c: float, largest: float) -> tuple[f
         candidates.append(s / a)
         if s != 0:
             candidates.append(c / s)
-    inside = sorted(x for x in candidates if 0.0 <= x <= largest)
+    inside = sorted(x for x in candidates if smallest <= x <= largest)
     ends = []  # of the intervals between neighbours in whose middle the polynomial is not positive
     for low, high in pairwise(inside):
         if a * ((low + high) / 2) ** 2 + b * (low + high) / 2 + c <= 0:

@@ -1,4 +1,4 @@
-"""Joint errors of several targets: their ratios R_k = (1−π′_k)/(1−π) to one source, and strata pooled to one target.
+"""Joint errors of several targets: their ratios R_k = (q−π′_k)/(q−π) to one source, and strata pooled to one target.
 
 The source's rows move all R̂_k at once, each target's rows only its own, so with ψ_k the influences of the source's
 observations on R̂_k,
@@ -7,8 +7,9 @@ observations on R̂_k,
 
 A group in two targets, such as a patient in two months, adds the product of its influences on either.
 
-Common errors cancel in differences: π′_l − π′_k = (1−π)(R_k − R_l). Two targets have the same prior if and only if
-R_k = R_l, which is tested without π. An error of π is common too: dπ′_k = R_k dπ − (1−π) dR_k.
+Here q is the purity of the labelled rows, 1 without label errors (:mod:`priorshift.inference.prior_knowledge`).
+Common errors cancel in differences: π′_l − π′_k = (q−π)(R_k − R_l). Two targets have the same prior if and only if
+R_k = R_l, which is tested without π and q. Errors of π and q are common too: dπ′_k = R_k dπ + (1−R_k) dq − (q−π) dR_k.
 
 Strata of a target add up to π′ = Σ W_k π′_k, W_k the share of stratum k in the target population, of which the target's
 rows are a sample. The ends of the interval are at
@@ -40,7 +41,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 from priorshift.arrays import Floats, Index
 from priorshift.formatting import format_p
 from priorshift.inference.confidence_curve import ConfidenceCurve, prior_from_ratio
-from priorshift.inference.prior_knowledge import DistributionPrior, PriorKnowledge, RangePrior
+from priorshift.inference.prior_knowledge import Case, PriorKnowledge
 from priorshift.io.observations import linked
 from priorshift.results import Interval, PriorEstimate
 
@@ -91,7 +92,7 @@ class Difference:
 
     first: str
     second: str
-    estimate: float  # (1−π)(R̂_first − R̂_second), from raw values
+    estimate: float  # (q−π)(R̂_first − R̂_second), from raw values
     interval: Interval  # inside [−1, 1]
     standard_error: float
     p_value: float  # of the hypothesis that both have the same prior, which needs no π
@@ -153,16 +154,23 @@ class JointRatios:
             observations=np.array([target.observations for target in targets], dtype=float),
         )
 
-    def raw_covariance(self, source_prior: float) -> Floats:
-        """Compute the covariance of the raw estimates 1 − (1−π)R̂_k of all targets, with the error of π.
+    def raw_covariance(self, source_prior: float, purity: float = 1.0) -> Floats:
+        """Compute the covariance of the raw estimates q − (q−π)R̂_k of all targets, with the errors of π and q.
 
-        `source_prior` is π. Returns shape (targets, targets).
+        `source_prior` is π, `purity` is q. Returns shape (targets, targets).
         """
-        factor, R = 1 - source_prior, self.ratios
-        prior_variance = self.prior_variance + self.prior.error**2
-        cross = np.outer(R, self.prior_covariance) + np.outer(self.prior_covariance, R)
-        # delta method: dπ′_k = R_k dπ − (1−π) dR_k
-        return np.asarray(factor**2 * self.covariance - factor * cross + prior_variance * np.outer(R, R))
+        factor, R = purity - source_prior, self.ratios
+        prior_covariance, estimate_variance = purity * self.prior_covariance, purity**2 * self.prior_variance
+        (prior_error, by_prior), *others = self.prior.influences(R)
+        cross = np.outer(R, prior_covariance) + np.outer(prior_covariance, R)
+        # delta method: dπ′_k = R_k dπ + (1−R_k) dq − (q−π) dR_k. An estimate of π from the rows is q times that of κ
+        total = factor**2 * self.covariance - factor * cross
+        if self.prior_variance:
+            total = total + estimate_variance * np.outer(R, R)
+        total = total + prior_error**2 * np.outer(by_prior, by_prior)
+        for error, derivative in others:
+            total = total + error**2 * np.outer(derivative, derivative)
+        return np.asarray(total)
 
     def single_confidence(self, confidence: float) -> float:
         """Compute the confidence level of each target's interval at which all hold at once with the given confidence.
@@ -170,12 +178,12 @@ class JointRatios:
         From the largest |z_k| of normal errors with the correlation of the raw estimates, by fixed random draws. For a
         range of π, the end that needs the higher level.
         """
-        priors = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
-        critical = max(largest_normal(self.raw_covariance(pi), confidence) for pi in priors)
+        corners = self.prior.corners(self.source_prior)
+        critical = max(largest_normal(self.raw_covariance(pi, purity), confidence) for purity, pi in corners)
         return max(float(2 * ndtr(critical) - 1), confidence)
 
     def difference(self, first: int, second: int, confidence: float) -> tuple[float, Interval, float, float]:
-        """Return estimate, interval, standard error and p-value of π′_second − π′_first = (1−π)(R_first − R_second).
+        """Return estimate, interval, standard error and p-value of π′_second − π′_first = (q−π)(R_first − R_second).
 
         `first` and `second` are positions of targets. The p-value is of R_first = R_second, which needs no π.
         """
@@ -186,23 +194,27 @@ class JointRatios:
         gap_prior_covariance = float(self.prior_covariance[first] - self.prior_covariance[second])
         freedom = float(min(self.freedom[first], self.freedom[second]))
 
-        def standard_error(pi: float) -> float:
-            """Return the standard error of (1−π)·gap at π = `pi`: d((1−π)·gap) = (1−π) d(gap) − gap dπ."""
-            factor = 1 - pi
-            square = factor**2 * variance - 2 * factor * gap * gap_prior_covariance + gap**2 * self.prior_variance
+        def standard_error(purity: float, pi: float) -> float:
+            """Return the standard error of (q−π)·gap: d((q−π)·gap) = (q−π) d(gap) − gap dπ, where dπ is q dκ."""
+            factor, covariance = purity - pi, purity * gap_prior_covariance
+            square = factor**2 * variance - 2 * factor * gap * covariance + gap**2 * (purity**2 * self.prior_variance)
             return sqrt(max(square, 0.0))
 
-        estimate = (1 - self.source_prior) * gap
-        if isinstance(self.prior, DistributionPrior):
-            low, high = _scaled_interval(gap, sqrt(variance), freedom, self.prior, confidence)
+        in_use = self.prior.purity, self.source_prior
+        estimate = (in_use[0] - in_use[1]) * gap
+        if self.prior.is_distributed:
+            # the error of an estimate of π from the rows is that at the values in use
+            error = standard_error(*in_use) / (in_use[0] - in_use[1]) if self.prior_variance else sqrt(variance)
+            ends = [_scaled_interval(gap, error, freedom, case, confidence) for case in self.prior.cases]
+            low, high = min(low for low, _ in ends), max(high for _, high in ends)
         else:
             t = float(stdtrit(freedom, (1 + confidence) / 2))
-            priors = self.prior.range if isinstance(self.prior, RangePrior) else (self.source_prior,)
-            low = min((1 - pi) * gap - t * standard_error(pi) for pi in priors)
-            high = max((1 - pi) * gap + t * standard_error(pi) for pi in priors)
+            corners = self.prior.corners(self.source_prior)
+            low = min((purity - pi) * gap - t * standard_error(purity, pi) for purity, pi in corners)
+            high = max((purity - pi) * gap + t * standard_error(purity, pi) for purity, pi in corners)
         low, high = float(np.clip(min(low, estimate), -1, 1)), float(np.clip(max(high, estimate), -1, 1))
         interval = Interval(low, high, confidence, "joint")
-        total_error = float(np.hypot(standard_error(self.source_prior), gap * self.prior.error))
+        total_error = float(np.hypot(standard_error(*in_use), gap * self.prior.factor_error))
         # if both ratios are equal, rows of both targets have the same variance, as in `equality`
         pair = np.array([first, second])
         variance_if_equal = variance + float((self._common_variance(pair) - self.own_variance[pair]).sum())
@@ -218,15 +230,15 @@ class JointRatios:
         the interval holds for all of it for which neither prior is negative.
         """
         t = float(stdtrit(float(min(self.freedom[first], self.freedom[second])), (1 + confidence) / 2))
-        R, priors = self.ratios[[second, first]], [self.source_prior]
-        if isinstance(self.prior, RangePrior):  # the ratio is monotone in π where both priors are positive
-            low, high = self.prior.range
-            least = 1 - 1 / max(float(R.max()), 1.0)  # below it, one of the two priors would be negative
-            priors = [min(max(low, least), high), high]
+        R, corners = self.ratios[[second, first]], self.prior.corners(self.source_prior)
+        if len(corners) > 1:  # the ratio is monotone in π where both priors are positive
+            highest = max(pi for _, pi in corners)
+            share = 1 - 1 / max(float(R.max()), 1.0)  # of q: a π below it would make one of the two priors negative
+            corners = tuple((purity, min(max(pi, purity * share), highest)) for purity, pi in corners)
         lows, highs = [], []
-        for pi in priors:
-            x, y = np.maximum(1 - (1 - pi) * R, 0.0).tolist()
-            V = self.raw_covariance(pi)
+        for purity, pi in corners:
+            x, y = np.maximum(purity - (purity - pi) * R, 0.0).tolist()
+            V = self.raw_covariance(pi, purity)
             # the ratios ρ that are not rejected have aρ² − 2bρ + c ≤ 0
             a, b = y**2 - t**2 * V[first, first], x * y - t**2 * V[first, second]
             c = x**2 - t**2 * V[second, second]
@@ -234,7 +246,8 @@ class JointRatios:
             is_bounded = root > 0 and (a > 0 or b**2 >= a * c)  # for a > 0 the discriminant is not negative
             lows.append(max(float(c / root), 0.0) if is_bounded else 0.0)
             highs.append(max(float(root), 0.0) / a if a > 0 else float("inf"))
-        x, y = (1 - (1 - self.source_prior) * R).tolist()
+        purity = self.prior.purity
+        x, y = (purity - (purity - self.source_prior) * R).tolist()
         low, high = sorted((min(lows), max(highs)))  # without any variance, rounding may exchange them
         return x / y if x > 0 and y > 0 else float("nan"), Interval(low, high, confidence, "Fieller")
 
@@ -306,18 +319,17 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def _scaled_interval(
-    gap: float, error: float, freedom: float, prior: DistributionPrior, confidence: float
-) -> tuple[float, float]:
-    """Compute the two quantiles of (1−π)(R_k − R_l) in [−1, 1].
+def _scaled_interval(gap: float, error: float, freedom: float, case: Case, confidence: float) -> tuple[float, float]:
+    """Compute the two quantiles of (q−π)(R_k − R_l) in [−1, 1].
 
-    π follows its distribution; R_k − R_l follows Student's with centre `gap` and standard error `error`.
+    q and π have the values and probabilities of the `case`; R_k − R_l follows Student's distribution with centre `gap`
+    and standard error `error`.
     """
-    values, weights = prior.points  # values of π, and their probabilities
-    factor = np.maximum(1 - values, 1e-12)
+    values, weights, purity = case
+    factor = np.maximum(purity - np.asarray(values), 1e-12)
 
     def excess(x: float, level: float) -> float:
-        """Return P((1−π)(R_k − R_l) ≤ x), the mean over π of Student's distribution function, less `level`."""
+        """Return P((q−π)(R_k − R_l) ≤ x), the mean over the case of Student's distribution function, less `level`."""
         with np.errstate(divide="ignore", invalid="ignore"):  # the error can be 0
             t = np.where(x == factor * gap, 0.0, (x / factor - gap) / error)
         return float(np.average(stdtr(freedom, t), weights=weights)) - level
@@ -449,9 +461,10 @@ def _influence_by_cluster(strata: Sequence[_Stratum], members: Sequence[Members]
         # without influences on an estimated prior the error is not known; a given prior is independent of the rows
         if estimate.source_prior_by not in ("given", "range", "distribution") and part.prior_influence is None:
             continue
-        # dπ′ = R dπ − (1−π) dR
-        through_prior = 0.0 if part.prior_influence is None else part.ratio * part.prior_influence
-        factor = 1 - estimate.source_prior
+        # dπ′ = R dπ − (q−π) dR; the influence is on an estimate of κ = π/q
+        purity = part.prior.purity
+        through_prior = 0.0 if part.prior_influence is None else purity * part.ratio * part.prior_influence
+        factor = purity - estimate.source_prior
         links.append(np.stack([np.searchsorted(names, member.source), nodes + member.observation], axis=1))
         group_nodes = np.searchsorted(names, part.group_influence.groups)
         stratum_nodes[k] = np.concatenate([nodes + np.arange(len(part.source_influence)), group_nodes])
@@ -503,12 +516,13 @@ def _interval_given_prior(
     """
     estimate, influence = stratum
     value, interval = _unclipped(estimate), estimate.interval
-    if influence is not None and isinstance(influence.prior, RangePrior):
-        pi = influence.prior.range[prior_end]
-        value = prior_from_ratio(pi, influence.ratio)
-        low, high = influence.curve.interval(pi, confidence)
+    corners = () if influence is None else influence.prior.corners(influence.prior.value)
+    if influence is not None and len(corners) > 1:
+        purity, pi = corners[prior_end]
+        value = prior_from_ratio(pi, influence.ratio, purity)
+        low, high = influence.curve.interval(pi, confidence, purity=purity)
     elif influence is not None and at_mean:
-        low, high = influence.curve.interval(influence.prior.value, confidence)
+        low, high = influence.curve.interval(influence.prior.value, confidence, purity=influence.prior.purity)
     elif interval is not None:
         low, high = interval.low, interval.high
     return value, min(low, value), max(high, value)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import narwhals as nw
 import numpy as np
@@ -28,7 +28,6 @@ from priorshift.io.readers import damaged_parquet, frame_of, from_columns, iter_
 from priorshift.io.tables import ColumnSelection, Table, check_columns, join_tables
 
 Drawn = tuple[Table | None, int]  # a sample of rows, and the number of rows that it is drawn from
-_LONGEST_CELL = 1000  # lines of a quoted cell; beyond that, an unpaired quotation mark is taken for an inch sign
 _SPREAD = 256  # files, or row groups of files, that a random sample of rows is drawn from
 
 
@@ -219,11 +218,8 @@ class TextPart(Part):
             file.seek(start)
             block_lines, is_first = self.selection.chunk_rows(layout.width), True
             while lines := list(islice(file, block_lines)):
-                # an odd number of quotation marks: a quoted cell continues in the next line
-                quotes = sum(line.count('"') for line in lines)
-                while quotes % 2 and len(lines) < block_lines + _LONGEST_CELL and (line := file.readline()):
-                    lines.append(line)
-                    quotes += line.count('"')
+                if any('"' in line for line in lines):
+                    lines += _rest_of_row(lines, file, layout)
                 if any(line.strip() or layout.separator in line for line in lines):  # not only blank lines
                     if is_first:
                         is_first, text = False, "".join(lines)
@@ -243,10 +239,27 @@ class TextPart(Part):
         return from_columns(name, layout, columns)
 
 
+def _rest_of_row(lines: list[str], file: TextIO, layout: CsvLayout) -> list[str]:
+    """Read the rest of the last row if it ends in the middle of a quoted cell; return the further lines of the file."""
+    further: list[str] = []
+
+    def read_further() -> Iterator[str]:
+        """Yield further lines of the file, which are read only if the last row continues."""
+        while line := file.readline():
+            further.append(line)
+            yield line
+
+    records = csv_text.iter_records(chain(lines, read_further()), layout.separator, layout.name, layout.lines_before)
+    for last_line, _, _ in records:
+        if last_line >= layout.lines_before + len(lines):
+            break
+    return further
+
+
 def _records(lines: list[str], layout: CsvLayout) -> list[str]:
     """Join lines to rows (a quoted cell may have several lines); return the text of each row, without blank lines."""
     if any('"' in line for line in lines):
-        rows = [text for _, text in csv_text.split_rows(lines, layout.separator)]
+        rows = [text for _, text in csv_text.split_rows(lines, layout.separator, layout.name, layout.lines_before)]
     else:
         rows = [line for line in lines if line.strip() or layout.separator in line]
     return [row if row.endswith(("\n", "\r")) else f"{row}\n" for row in rows]

@@ -29,7 +29,15 @@ from priorshift.io.observations import common_rows
 from priorshift.io.readers import read_numeric_table
 from priorshift.io.row_hashes import count_distinct
 from priorshift.io.row_metadata import MetadataColumns
-from priorshift.io.tables import Table, check_dropped, check_finite, check_numbers, check_stated, match_columns
+from priorshift.io.tables import (
+    Table,
+    check_dropped,
+    check_finite,
+    check_numbers,
+    check_stated,
+    join_tables,
+    match_columns,
+)
 from priorshift.warning_records import list_names, warn
 
 _MIN_SPREAD_RATIO = 10.0  # of the standard deviations of a column with and without a far value
@@ -50,6 +58,7 @@ _MIN_OUTSIDE = 0.05  # share of a target's dates outside of the source's range b
 # "id" as a word of its own or at the end in capitals (patientID), and other words for identifiers
 _ID_NAME = re.compile(r"(?i:(^|[^a-z])(id|uuid|nr|key|identifier)([^a-z]|$))|[a-z]I[Dd]$")
 _MIN_EXCESS = 0.2  # difference of shares below which there is no warning
+_LABELED = "the labelled rows"  # name of the table that takes the place of a missing unlabelled sample
 _MIN_ERRORS = 5  # standard errors of a difference of shares below which there is no warning
 
 
@@ -58,19 +67,23 @@ class FarValueWarning(ColumnWarning):
 
 
 def encode_tables(
-    positive: Table,
-    unlabeled: Table,
+    positives: Sequence[Table],
+    unlabeled: Table | None,
     targets: Sequence[Table],
     drop: Sequence[str],
     encoder: Any,
     stated_columns: Iterable[str] = (),
-) -> tuple[Table, Table, list[Table]]:
+) -> tuple[list[Table], Table, list[Table]]:
     """Return the samples as numbers, with the same columns in the same order, and warn of suspicious columns.
 
     Tables of numbers stay as they are; others are encoded by a :class:`TableEncoder` ("auto"), by the user's
-    transformer, or are refused (None). `drop` and `stated_columns` are columns that the user names.
+    transformer, or are refused (None). `positives` are the labelled samples, one for each class. If `unlabeled` is
+    None, all labelled rows take its place, and the returned table has no rows. `drop` and `stated_columns` are columns
+    that the user names.
     """
-    tables = [unlabeled, positive, *targets]  # the first, unlabelled sample decides the columns and their encoding
+    # the first sample decides the columns and their encoding
+    population = join_tables(positives, _LABELED) if unlabeled is None else unlabeled
+    tables, n_source = [population, *positives, *targets], 1 + len(positives)
     check_dropped(tables, drop)
     check_stated(tables, stated_columns)
     if encoder is None:
@@ -89,16 +102,17 @@ def encode_tables(
     # `checked` are the tables before encoding, in which columns and levels have their own names
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for k in range(2, len(tables)):
-            samples = [checked[0], checked[1], checked[k]]  # unlabelled, positive, target
+        for k in range(n_source, len(tables)):
+            samples = [*checked[:n_source], checked[k]]  # unlabelled, positive, target
             warn_of_columns(samples, kinds)
             if built_in is not None:
                 warn_of_levels(samples, built_in)
                 warn_of_shares(samples, kinds)
-            warn_of_samples(encoded[0], encoded[1], encoded[k])
+            warn_of_samples(None if unlabeled is None else encoded[0], encoded[1:n_source], encoded[k])
     for message, category in dict.fromkeys((str(record.message), record.category) for record in caught):
         warn(message, category)  # once, even if it applies to several targets
-    return encoded[1], encoded[0], encoded[2:]
+    first = encoded[0].take(slice(0), "unlabeled") if unlabeled is None else encoded[0]
+    return encoded[1:n_source], first, encoded[n_source:]
 
 
 def _encode_by_transformer(tables: Sequence[Table], encoder: Any) -> list[Table]:
@@ -201,12 +215,13 @@ def _distance_if_far(column: Floats, value: float) -> float | None:
 def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
     """Warn of columns of numbers or dates that identify rows or contradict label shift; refuse one without overlap.
 
-    `tables` are the unlabelled, positive and target samples; `kinds` has the kind of each column, such as "number".
+    `tables` are the unlabelled, one or more positive and the target samples; `kinds` has the kind of each column, such
+    as "number".
     """
     for k, kind in enumerate(kinds):
         if kind not in ("number", "date"):
             continue
-        U, _, T = samples = [_present_values(table, k) for table in tables]
+        U, *_, T = samples = [_present_values(table, k) for table in tables]
         if min(len(U), len(T)) < _MIN_ROWS:
             continue
         if kind == "number" and numbers_rows(samples):
@@ -237,42 +252,47 @@ def _present_values(table: Table, k: int) -> Floats:
 def _contradiction(tables: Sequence[Table], k: int, samples: Sequence[Floats], kind: str) -> str:
     """Return how the values of column `k` contradict label shift, in words; "" if they do not.
 
-    `samples` are its values in the three tables. A target that has no value in common with the source is refused.
+    `samples` are its values in the tables. A target that has no value in common with the source is refused.
     """
 
     def show(value: float) -> str:
         """Format a number, or a date as microseconds since 1970."""
         return str(np.datetime64(int(value), "us").astype("datetime64[D]")) if kind == "date" else f"{value:.6g}"
 
-    U, P, T = samples
-    source = [values for values in (U, P) if len(values)]
+    *source, T = samples
+    source = [values for values in source if len(values)]
     low, high = min(values.min() for values in source), max(values.max() for values in source)
     if low == high:  # a constant column is not used, with a warning
         return ""
     source_range, lowest, highest = f"{show(low)} to {show(high)}", T.min(), T.max()
     if max(lowest - high, low - highest) > _ROUNDING * max(abs(lowest), abs(highest)):
         raise InputError(
-            f"{tables[0].column(k)} runs from {show(lowest)} to {show(highest)} in {tables[2].name} and from "
+            f"{tables[0].column(k)} runs from {show(lowest)} to {show(highest)} in {tables[-1].name} and from "
             f"{source_range} in the source, without a value in common, so the target cannot be a mixture of the "
             f"source's classes; {_leave_out(tables[0], k)}, or check its unit."
         )
     if kind == "date":
         is_outside = (low > T) | (high < T)
         # if both samples had one distribution, the most extreme values would come from the target alone by chance
-        chance = (len(T) / (len(U) + len(P) + len(T))) ** int(is_outside.sum())
+        chance = (len(T) / (sum(map(len, source)) + len(T))) ** int(is_outside.sum())
         if is_outside.mean() >= _MIN_OUTSIDE and chance < _MAX_P_VALUE:
             return (
                 f"has dates outside of the source's ({source_range}) in {is_outside.mean():.1%} of the rows of "
-                f"{tables[2].name}, which label shift does not allow"
+                f"{tables[-1].name}, which label shift does not allow"
             )
     if lowest == highest:
         shares = [float(np.mean(values == T[0])) for values in source]
         if max(shares) < _MOST:
             return (
-                f"is {show(T[0])} in every row of the target but in only {shares[0]:.1%} of the unlabelled source "
-                "rows, which label shift hardly allows"
+                f"is {show(T[0])} in every row of the target but in only {shares[0]:.1%} of the "
+                f"{_source_rows(tables[0])}, which label shift hardly allows"
             )
     return ""
+
+
+def _source_rows(table: Table) -> str:
+    """Return how messages call the rows of the first table, which is the unlabelled sample or all labelled rows."""
+    return "labelled rows" if table.name == _LABELED else "unlabelled source rows"
 
 
 def numbers_persons(column: str, samples: Sequence[Floats]) -> bool:
@@ -326,14 +346,15 @@ def numbers_rows(samples: Sequence[Floats]) -> bool:
 def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
     """Warn of levels and missing cells that the unlabelled sample lacks and another one has in many rows.
 
-    `tables` are the unlabelled, positive and target samples; the encoder is fitted on the first.
+    `tables` are the unlabelled, one or more positive and the target samples; the encoder is fitted on the first.
     """
-    U, P, T = tables
+    U, *positives, T = tables
     remedy = "check how the column was made, or drop it"
     for k, column in enumerate(encoder.summary_.columns):
         if column.kind == "left out":
             continue
-        in_positive, in_target = _count_unseen(P, encoder, k), _count_unseen(T, encoder, k)
+        by_class, in_target = [_count_unseen(P, encoder, k) for P in positives], _count_unseen(T, encoder, k)
+        in_positive = set().union(*by_class)
         # the most common level of the target that the source lacks; sorted, so that ties do not depend on the order
         level = max(sorted(in_target.keys() - in_positive), key=in_target.__getitem__, default="")
         rows = in_target[level]
@@ -350,12 +371,13 @@ def warn_of_levels(tables: Sequence[Table], encoder: TableEncoder) -> None:
         if rows and len(in_target) * (len(T) / (len(U) + len(T))) ** rows < _MAX_P_VALUE:
             share = f"{rows} of {len(T)} rows ({rows / len(T):.1%}) of {T.name} have {level} in {T.column(k)}"
             warn(f"{share}, and none of the source has, which label shift does not allow; {remedy}.", ColumnWarning)
-        level = max(sorted(in_positive), key=in_positive.__getitem__, default="")
-        rows = in_positive[level]
-        # p-value: the population has the level with probability π·(share of P) at least, so U lacks it only by chance
-        if rows and (1 - _MIN_PRIOR * rows / len(P)) ** len(U) < _MAX_P_VALUE:
-            share = f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}"
-            warn(f"{share}, but none of the {len(U)} rows of {U.name}; {remedy}.", ColumnWarning)
+        for P, counts in zip(positives, by_class, strict=True):
+            level = max(sorted(counts), key=counts.__getitem__, default="")
+            rows = counts[level]
+            # p-value: the population has the level with probability π·(share of P) at least, so U lacks it by chance
+            if rows and (1 - _MIN_PRIOR * rows / len(P)) ** len(U) < _MAX_P_VALUE:
+                share = f"{rows} of {len(P)} rows ({rows / len(P):.1%}) of {P.name} have {level} in {P.column(k)}"
+                warn(f"{share}, but none of the {len(U)} rows of {U.name}; {remedy}.", ColumnWarning)
 
 
 def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
@@ -374,27 +396,29 @@ def _count_unseen(table: Table, encoder: TableEncoder, k: int) -> Counter[str]:
 def warn_of_shares(tables: Sequence[Table], kinds: Sequence[str]) -> None:
     """Warn of missing cells or a constant category that are more common in the target than label shift allows.
 
-    `tables` are the unlabelled, positive and target samples; `kinds` has the kind of each column.
+    `tables` are the unlabelled, one or more positive and the target samples; `kinds` has the kind of each column.
     """
     if min(map(len, tables)) < _MIN_ROWS:
         return
-    T = tables[2]
+    T = tables[-1]
     for k, kind in enumerate(kinds):
         if kind == "left out":
             continue
         columns = [table.cells[k] for table in tables]
         suspects = [("no value", [is_missing(cells) for cells in columns])]
-        levels = {cell for cell in columns[2] if cell is not None} if kind == "category" else set()
+        levels = {cell for cell in columns[-1] if cell is not None} if kind == "category" else set()
         if len(levels) == 1:
             (level,) = levels
             suspects.append((repr(level), [cells == level for cells in columns]))
-        for cell, masks in suspects:  # masks of the rows of U, P and T with this cell
-            u, p, t = (float(mask.mean()) for mask in masks)
-            if max(u, p) > 0 and is_beyond(*masks):  # `warn_of_levels` covers cells that the source lacks altogether
+        for cell, (in_U, *in_P, in_T) in suspects:  # masks of the rows of each sample with this cell
+            u, p, t = float(in_U.mean()), max(float(mask.mean()) for mask in in_P), float(in_T.mean())
+            # `warn_of_levels` covers cells that the source lacks altogether
+            if max(u, p) > 0 and all(is_beyond(in_U, mask, in_T) for mask in in_P):
+                most = "the positives" if len(in_P) == 1 else "any labelled class"
                 warn(
-                    f"{t:.1%} of the rows of {T.name} have {cell} in {T.column(k)}, but {u:.1%} of the unlabelled "
-                    f"source rows and {p:.1%} of the positives, which label shift allows only where most of the source "
-                    f"is positive; {_leave_out(T, k)}, or check how it was made.",
+                    f"{t:.1%} of the rows of {T.name} have {cell} in {T.column(k)}, but {u:.1%} of the "
+                    f"{_source_rows(tables[0])} and {p:.1%} of {most}, which label shift allows only where most of the "
+                    f"source is positive; {_leave_out(T, k)}, or check how it was made.",
                     ColumnWarning,
                 )
 
@@ -418,15 +442,15 @@ def _share_error(rows: Mask) -> float:
     return float(np.sqrt(share * (1 - share) / len(rows)))
 
 
-def warn_of_samples(unlabeled: Table, positive: Table, target: Table) -> None:
-    """Warn of a target that holds most rows of the unlabelled sample, or nearly all of the positives."""
+def warn_of_samples(unlabeled: Table | None, positives: Sequence[Table], target: Table) -> None:
+    """Warn of a target that holds most rows of the unlabelled sample, or nearly all of a class."""
     T = target.values
     if len(T) < 2:
         return
-    for other, share, meaning in (
-        (unlabeled, _MOST, "so both seem to be samples of one population"),
-        (positive, _NEARLY_ALL, "so the target seems to hold the labelled positives"),
-    ):
+    compared = [(P, _NEARLY_ALL, "so the target seems to hold the labelled positives") for P in positives]
+    if unlabeled is not None:
+        compared.insert(0, (unlabeled, _MOST, "so both seem to be samples of one population"))
+    for other, share, meaning in compared:
         X = other.values
         if X.shape == T.shape and all(np.array_equal(np.sort(X[:, k]), np.sort(T[:, k])) for k in range(T.shape[1])):
             common = len(T)
@@ -476,13 +500,18 @@ class ColumnUse:
 
 
 def column_uses(
-    positive: Table, unlabeled: Table, targets: Sequence[Table], metadata: MetadataColumns, by: str | None = None
+    labeled: Sequence[Table],
+    unlabeled: Table,
+    targets: Sequence[Table],
+    metadata: MetadataColumns,
+    by: str | None = None,
 ) -> tuple[ColumnUse, ...]:
     """Return how each column is used: features first, then metadata of rows, then dropped columns.
 
-    `by` is the column that names the target of each row, if there is one.
+    `labeled` are the tables of the labelled classes. `by` is the column that names the target of each row, if there is
+    one.
     """
-    tables = unlabeled, positive, *targets
+    tables = unlabeled, *labeled, *targets
     dropped = dict.fromkeys(name for table in tables for name in table.dropped if name != by)
     not_read = [ColumnUse(name, "dropped", "not read", "nothing, as you asked", float("nan")) for name in dropped]
     return (*_feature_uses(unlabeled), *_metadata_uses(tables, metadata, by), *not_read)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.cells import LEVEL_WORDS, MISSING_WORDS
-from priorshift.io.tables import ColumnSelection, check_columns, is_row_names
+from priorshift.io.tables import ColumnSelection, EmptyTableError, check_columns, is_row_names
 from priorshift.result_tables import csv_line, escape_formula, is_formula
 from priorshift.warning_records import warn
 
@@ -163,8 +163,8 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
     first_line, separator, line_number = _read_first_line(file)
     # names in quotes may contain line ends; unlike a loop over the file, `readline` allows `tell` afterwards
     lines = chain([first_line], iter(file.readline, ""))
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    cells = [cell.strip() for cell in next(reader)]
+    last_line, first_cells, _ = next(iter_records(lines, separator, name, line_number - 1))
+    cells = [cell.strip() for cell in first_cells]
     missing = frozenset(value.lower() for value in selection.rules.missing)
     if all(_parse_number(cell) is not None and cell.lower() not in _TRUTH_VALUES for cell in cells):
         # all cells are numbers: the line is a row, and there is no header
@@ -173,7 +173,8 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
         layout = CsvLayout(name, separator, len(cells), wanted=list(range(len(cells))), missing=missing)
         return layout, cells, 0
     start = file.tell()
-    first_row = next(csv.reader(iter(file.readline, ""), delimiter=separator, skipinitialspace=True), [])
+    records = iter_records(iter(file.readline, ""), separator, name, last_line)
+    first_row = next((row for _, row, _ in records), [])
     file.seek(start)
     if len(first_row) == len(cells) + 1 and first_row[-1].strip():  # not a separator at the end of every row
         cells = ["", *cells]  # R's write.table writes no name above the row names
@@ -191,7 +192,7 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
         cells,
         text_columns,
         dropped,
-        lines_before=line_number + reader.line_num - 1,
+        lines_before=last_line,
         categories=categories - text_columns,
         missing=missing,
     )
@@ -341,7 +342,7 @@ def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
         cells, lines = read_cells(file, layout, wanted)
         values = None
     if not lines:
-        raise InputError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
+        raise EmptyTableError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
     feature_cells = {k: cells.pop(k) for k in features if k in cells}  # none if NumPy has read them
     texts = {k: [cell.strip() for cell in column] for k, column in cells.items()}
     texts = _with_points(texts, values, feature_cells, layout.decimal_mark)
@@ -359,12 +360,24 @@ def _load_numbers(file: TextIO, start: int, layout: CsvLayout, features: list[in
     """
     file.seek(start)
     use = None if len(features) == layout.width else features
+    last_line = ""
+
+    def lines() -> Iterator[str]:
+        """Yield the lines of the file, and remember the last one that is not blank."""
+        nonlocal last_line
+        for line in file:
+            if not line.isspace():
+                last_line = line
+            yield line
+
     try:
         with warnings.catch_warnings(action="ignore"):  # loadtxt warns of a file without rows
-            values = np.loadtxt(file, delimiter=layout.separator, quotechar='"', comments=None, ndmin=2, usecols=use)
+            values = np.loadtxt(lines(), delimiter=layout.separator, quotechar='"', comments=None, ndmin=2, usecols=use)
     except UnicodeDecodeError:
         raise
     except ValueError:
+        return None
+    if last_line.count('"') % 2:  # NumPy ignores a quotation mark in the last cell that is not closed
         return None
     return values if len(values) and values.shape[1] == len(features) else None
 
@@ -414,15 +427,73 @@ def read_cells(file: TextIO, layout: CsvLayout, wanted: Sequence[int]) -> tuple[
 
 def _iter_rows(file: TextIO, layout: CsvLayout) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the cells of each row; refuse a row that is not as wide as the first line."""
-    reader = csv.reader(file, delimiter=layout.separator, skipinitialspace=True)
-    for row in reader:
+    for line, row, _ in iter_records(file, layout.separator, layout.name, layout.lines_before):
         if _is_blank(row):
             continue
-        line = layout.lines_before + reader.line_num
         if len(row) != layout.width:
             received = f"{len(row)} cell{'s' * (len(row) != 1)} in line {line}"
             raise InputError(f"{layout.name} has {received}, but {layout.width} in its first line; correct the line.")
         yield line, row
+
+
+def iter_records(
+    lines: Iterable[str], separator: str, name: str, lines_before: int = 0
+) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield the number of the last line, the cells and the lines of each row; line ends in quotes make several lines.
+
+    A quotation mark that is not closed would make one cell of all further rows, and is refused. One within a cell that
+    does not begin with it, as in 5" pipe, is text. Messages call the file `name` and add `lines_before` to the numbers
+    of lines.
+    """
+    text: list[str] = []  # lines of the current row
+    is_end = False  # whether there are no more lines
+
+    def remember_lines() -> Iterator[str]:
+        """Yield the lines to the csv reader, which asks for another one only if the row continues."""
+        nonlocal is_end
+        for line in lines:
+            text.append(line)
+            yield line
+        is_end = True
+
+    reader = csv.reader(remember_lines(), delimiter=separator, skipinitialspace=True)
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error:
+            if len(text) == 1:
+                raise
+            reason = f"is not closed within {csv.field_size_limit():,} characters"
+            raise _open_quote(name, lines_before + reader.line_num - len(text) + 1, reason) from None
+        if row is None:
+            return
+        line = lines_before + reader.line_num
+        if is_end:
+            n_lines = len(io.StringIO(row[-1], newline="").readlines())  # of the cell that the quotation mark opens
+            raise _open_quote(name, line - max(n_lines, 1) + 1)
+        if len(text) > 1 and _has_text_after_quote("".join(text), separator):
+            raise _open_quote(name, line - len(text) + 1)
+        yield line, row, text
+        text.clear()
+
+
+def _has_text_after_quote(text: str, separator: str) -> bool:
+    """Return whether the text of a row has more than spaces between a closing quotation mark and the separator.
+
+    In a row of several lines, the mark is then probably the opening one of another cell.
+    """
+    without_spaces = re.sub(rf'" +(?=[{separator}\r\n]|$)', '"', text)
+    lines = io.StringIO(without_spaces, newline="")
+    try:
+        next(csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True))
+    except csv.Error:
+        return True
+    return False
+
+
+def _open_quote(name: str, line: int, reason: str = "is not closed") -> InputError:
+    """Return the error for a quotation mark in a line that is not closed."""
+    return InputError(f"{name} has a quotation mark in line {line} that {reason}; close it, or remove it.")
 
 
 def _is_blank(row: list[str]) -> bool:
@@ -516,29 +587,22 @@ def dialect_of(source: Source) -> tuple[str, str]:
     with open_text(source) as file:
         layout, _, start = read_layout(file, "the table", ColumnSelection())
         file.seek(start)
-        rows = list(islice(csv.reader(file, delimiter=layout.separator, skipinitialspace=True), _BLOCK))
-    full_rows = [row for row in rows if len(row) == layout.width]
+        records = iter_records(file, layout.separator, "the table", layout.lines_before)
+        full_rows = [row for _, row, _ in islice(records, _BLOCK) if len(row) == layout.width]
     return layout.separator, find_decimal_mark(list(zip(*full_rows, strict=True))) or "."
 
 
-def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the cells and the text of each row that is not blank; a row with line ends in quotes has several lines."""
-    pending: list[str] = []  # lines of the current row
-
-    def remember_lines() -> Iterator[str]:
-        """Yield the lines to the csv reader, and add them to `pending`."""
-        for line in lines:
-            pending.append(line)
-            yield line
-
-    for row in csv.reader(remember_lines(), delimiter=separator, skipinitialspace=True):
+def split_rows(
+    lines: Iterable[str], separator: str, name: str, lines_before: int = 0
+) -> Iterator[tuple[list[str], str]]:
+    """Yield the cells and the text of each row that is not blank; the arguments are those of `iter_records`."""
+    for _, row, text in iter_records(lines, separator, name, lines_before):
         if not _is_blank(row):
-            yield row, "".join(pending)
-        pending.clear()
+            yield row, "".join(text)
 
 
 def add_columns(
-    source: Source, output: Path, columns: dict[str, Sequence[str]], *, packed: bool = False, safe: bool = False
+    source: Source, output: Path, columns: Mapping[str, Sequence[str]], *, packed: bool = False, safe: bool = False
 ) -> int:
     """Write a copy of CSV text with further columns; return how many of its cells still look like formulas.
 
@@ -549,11 +613,7 @@ def add_columns(
     with open_text(source) as file:
         _, separator, _ = _read_first_line(file)
         file.seek(0)
-        rows = list(split_rows(file, separator))
-    last, line = rows[-1]
-    extended = io.StringIO(line.rstrip("\r\n") + separator, newline="")
-    if next(csv.reader(extended, delimiter=separator, skipinitialspace=True)) != [*last, ""]:
-        rows[-1] = last, csv_line(last, separator)  # a quote that is never closed would swallow a further cell
+        rows = list(split_rows(file, separator, "the table"))
     added: list[Sequence[str]] = list(zip(*columns.values(), strict=True))  # the further cells of each row
     header = [tuple(columns)] if len(rows) > len(added) else []
     own_columns = zip(*(row for row, _ in rows[len(header) :]), strict=True)
@@ -568,8 +628,9 @@ def add_columns(
         for (row, line), cells in zip(rows, [*header, *added], strict=True):
             if safe:
                 line = csv_line([escape_formula(cell) for cell in row], separator)
+                cells = [escape_formula(cell) for cell in cells]
             else:
-                formulas += sum(map(is_formula, row))
+                formulas += sum(map(is_formula, (*row, *cells)))
             text = line.rstrip("\r\n")
             end = line[len(text) :] or end  # the last line may have none
             file.write(text + separator + csv_line(cells, separator, end))

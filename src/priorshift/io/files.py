@@ -4,6 +4,8 @@ fields of what a file stores.
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import math
 import os
 import shutil
@@ -31,6 +33,7 @@ WORKBOOKS = (".xlsx", ".xlsm")  # Excel's files since 2007
 _SPREADSHEETS = (".xls", ".xlsb", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # first bytes of Excel's files before 2007
 _DRAFTS = ".priorshift-draft-"  # beginning of the names of folders with files that are being written
+_OPEN_FILES = ("/dev/fd", "/proc/self/fd")  # folders of the open files of this process, by number
 _PATIENCE = 2.0  # seconds to wait for the writer of a pipe
 
 # First bytes (in lower case) of files that are not tables, what the file is, and what to do instead.
@@ -73,17 +76,10 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
 
     Refuse all other files; `name` is how messages call the file.
     """
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise InputError(f"{name} does not exist; check the path.") from None
-    except PermissionError as error:
-        raise _unreadable(name, error) from None
-    except (OSError, ValueError):  # the text is too long for a path, or contains a null character
-        raise InputError(f"{str(path)[:40]!r} is not a path; pass a table or the path of a file.") from None
+    mode = file_mode(path, name)
     if stat.S_ISDIR(mode):
         raise InputError(f"{name} is a folder, but a file is expected; pass the path of a CSV or Parquet file.")
-    if stat.S_ISFIFO(mode):
+    if is_pipe(path):
         return check_text(read_pipe(path, name).content, name)
     if not stat.S_ISREG(mode):
         raise InputError(f"{name} is a device, but a file is expected; on the command line, - is standard input.")
@@ -118,6 +114,24 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
     return None if is_parquet else check_text(path, name)
 
 
+def file_mode(path: str | Path, name: str) -> int:
+    """Return the mode of a file, which shows its kind; refuse a path that leads to none.
+
+    `name` is how messages call the file.
+    """
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{name} does not exist; check the path.") from None
+    except PermissionError as error:
+        folder = Path(path).parent
+        raise InputError(f"{name} cannot be read ({error.strerror}); check the permissions of {folder}.") from None
+    except (OSError, ValueError) as error:  # the text is too long for a path, or contains a null character
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:
+            raise InputError(f"{name} is a link that leads back to itself; pass the path of a file.") from None
+        raise InputError(f"{str(path)[:40]!r} is not a path; pass a table or the path of a file.") from None
+
+
 def check_text(source: Source, name: str) -> Source:
     """Return the source unchanged; refuse it if its first bytes show that it is not CSV text."""
     with explain_errors(name), open_bytes(source) as file:
@@ -144,15 +158,25 @@ def check_text(source: Source, name: str) -> Source:
 
 
 def is_pipe(source: Any) -> bool:
-    """Return whether a source is the path of a named pipe."""
+    """Return whether a source is the path of a named pipe, or a number of an open file such as /dev/stdin or /dev/fd/9.
+
+    A file behind such a number has a name that says nothing about its format. It is read like a pipe, as CSV text,
+    unless it is a sketch or a histogram.
+    """
     with suppress(OSError, ValueError):
-        return isinstance(source, (str, Path)) and Path(source).is_fifo()
+        if not isinstance(source, (str, Path)):
+            return False
+        path = Path(source)
+        is_number = str(path) == "/dev/stdin" or str(path.parent) in _OPEN_FILES
+        return path.is_fifo() or (is_number and path.is_file() and not is_saved(path))
     return False
 
 
 def read_pipe(path: str | Path, name: str) -> Piped:
-    """Read a named pipe to its end; refuse one that has no writer within a few seconds."""
+    """Read a named pipe, or a file behind a number, to its end; refuse a pipe without a writer for a few seconds."""
     try:
+        if not Path(path).is_fifo():
+            return Piped(str(path), Path(path).read_bytes())
         pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         raise _unreadable(name, error) from None
@@ -165,6 +189,54 @@ def read_pipe(path: str | Path, name: str) -> Piped:
             time.sleep(0.01)
         os.set_blocking(pipe, True)
         return Piped(str(path), (first_bytes or b"") + file.readall())
+
+
+@dataclass(frozen=True)
+class FileVersion:
+    """The content of a file at one time, by which a change between two times that it is read is noticed."""
+
+    path: Path
+    name: str  # in messages
+    digest: bytes | None  # None if the file cannot be read
+
+    @classmethod
+    def from_path(cls, path: str | Path, name: str) -> FileVersion | None:
+        """Hash the content of a file; None if the path is not that of a regular file."""
+        path = Path(path)
+        with suppress(OSError, ValueError):
+            if path.is_file():
+                return cls(path, name, _hash_content(path))
+        return None
+
+    def check(self) -> None:
+        """Refuse the file if its content has changed since."""
+        if _hash_content(self.path) != self.digest:
+            raise InputError(f"{self.name} was changed or deleted while it was read; run this again.") from None
+
+
+@contextmanager
+def check_unchanged(version: FileVersion | None) -> Iterator[None]:
+    """Refuse a file that has changed since `version` was read, at the end of the context; None is not checked.
+
+    An error in the context is probably a consequence of the change, so the change is reported instead.
+    """
+    try:
+        yield
+    except Exception:
+        if version is not None:
+            version.check()
+        raise
+    if version is not None:
+        version.check()
+
+
+def _hash_content(path: Path) -> bytes | None:
+    """Return a hash of the bytes of a file; None if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return None
 
 
 def _is_spreadsheet(archive_path: Path) -> bool:
@@ -186,8 +258,10 @@ def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iter
     """Yield the path of a temporary file, which replaces `path` when the context ends; a symbolic link stays a link.
 
     Its content is on disk before it replaces the file, so that after a power failure `path` is the old or the new one.
-    A `private` file can be read by its owner alone, from its creation on.
+    A `private` file can be read by its owner alone, from its creation on. An error of another file, such as one that
+    is read in the context, is raised unchanged.
     """
+    of_other_file: OSError | None = None
     try:
         file = Path(os.path.realpath(path))
         with temporary_folder(_DRAFTS, file.parent) as folder:
@@ -195,7 +269,14 @@ def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iter
             draft.parent.mkdir()
             if private:
                 draft.touch(mode=0o600, exist_ok=False)
-            yield draft
+            try:
+                yield draft
+            except OSError as error:
+                is_full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None))  # which no reading can raise
+                is_named = isinstance(error.filename, str)
+                if not is_full and is_named and not Path(error.filename).is_relative_to(folder):
+                    of_other_file = error
+                raise
             if file.exists() and not private:
                 shutil.copymode(file, draft)
             _write_to_disk(draft, os.O_RDWR)
@@ -203,6 +284,8 @@ def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iter
         with suppress(OSError):  # Windows cannot open a folder, and some file systems cannot write one
             _write_to_disk(file.parent, os.O_RDONLY)
     except OSError as error:  # its own message would name the temporary file
+        if error is of_other_file:
+            raise
         raise InputError(f"Cannot write {path}: {error.strerror or error}. No file was changed.") from None
 
 

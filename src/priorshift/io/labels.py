@@ -1,7 +1,8 @@
-"""Labels: the two values of y that mean labelled positive and unlabelled, and the classes of audited rows."""
+"""Labels: the values of y that mean labelled positive, a class or unlabelled, and the classes of audited rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,12 @@ from sklearn.exceptions import DataConversionWarning
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError, LabelOrderWarning
-from priorshift.io.cells import is_missing_word
+from priorshift.io.cells import as_text, is_missing_word
 from priorshift.io.parameters import as_float, check_per_row
 from priorshift.warning_records import warn
 
 LEAST = 10  # smallest number of audited rows, and of groups of them, for an estimate
+REST = "rest"  # name of the class that nobody labelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,24 @@ class Audit:
 
     def __len__(self) -> int:
         return len(self.index)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAudit:
+    """Rows of a sample, drawn at random, whose true class, one of several, was looked up."""
+
+    index: Index  # positions of the audited rows in the sample
+    classes: Index  # number of the class of each
+
+    @classmethod
+    def from_column(cls, column: Floats, name: str = "audit") -> ClassAudit:
+        """Build the audit from a column of class numbers, NaN if not audited; refuse too few rows with a class."""
+        index = _audited_rows(column, name)
+        return cls(index, column[index].astype(np.intp))
+
+    def of_class(self, number: int) -> Audit:
+        """Return the audit of one class against all others."""
+        return Audit(self.index, np.asarray(self.classes == number))
 
 
 def read_audit(values: Any, rows: int, name: str = "audit") -> Audit:
@@ -73,19 +93,56 @@ def read_audit(values: Any, rows: int, name: str = "audit") -> Audit:
 
 def as_audit(classes: Floats, name: str = "audit") -> Audit:
     """Return the audit of a column of 1, 0 and NaN (not audited); refuse it if too few rows have a class."""
-    index = np.flatnonzero(~np.isnan(classes))
+    index = _audited_rows(classes, name)
+    return Audit(index, np.asarray(classes[index] == 1))
+
+
+def _audited_rows(column: Floats, name: str) -> Index:
+    """Return the positions of audited rows, which are not NaN; refuse too few."""
+    index = np.flatnonzero(~np.isnan(column))
     if len(index) < LEAST:
         raise InputError(f"{name} has {len(index)} rows with a class, but at least {LEAST} are needed; look up more.")
-    return Audit(index, np.asarray(classes[index] == 1))
+    return index
+
+
+def _audit_entries(values: Any, rows: int, name: str) -> list[Any]:
+    """Return the entries of a column of an audit; masked rows were not audited, and are None."""
+    if np.ma.isMaskedArray(values):
+        mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
+        values[mask] = None
+    column = check_per_row(values, rows, name, "one entry for each row, empty where the class was not looked up")
+    return list(column.tolist())
+
+
+def read_class_audit(values: Any, rows: int, name: str, classes: Sequence[str]) -> Floats:
+    """Return a column of an audit with the names of `classes` as their numbers; NaN for a row not audited."""
+    entries, number = _audit_entries(values, rows, name), {label: k for k, label in enumerate(classes)}
+    column = np.full(rows, np.nan)
+    for row, entry in enumerate(entries):
+        if is_missing_word(str(entry)):
+            continue
+        text = as_text(entry)
+        if text not in number:
+            other = f"; other classes are {REST!r}" if REST in number else ""
+            raise InputError(
+                f"{name} holds {entry!r} in row {row} (counting from 0), but one of {', '.join(map(repr, classes))} or "
+                f"an empty cell is expected{other}."
+            )
+        column[row] = number[text]
+    return column
+
+
+def read_named_audit(values: Any, rows: int, name: str, positive: str) -> Floats:
+    """Return a column of an audit of one named class, with its name or 1, "rest" or 0, as 1, 0 and NaN."""
+    numbers = {positive: 1, REST: 0}
+    entries = [entry if entry is None else numbers.get(as_text(entry), entry) for entry in
+               _audit_entries(values, rows, name)]  # fmt: skip
+    return read_classes(np.array(entries, dtype=object), rows, name)
 
 
 def read_classes(values: Any, rows: int, name: str) -> Floats:
     """Return a column of an audit as numbers: 1 for a positive, 0 for a negative, NaN for a row not audited."""
-    if np.ma.isMaskedArray(values):  # masked rows were not audited
-        mask, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
-        values[mask] = None
-    column = check_per_row(values, rows, name, "one entry for each row, empty where the class was not looked up")
-    entries = column.tolist()
+    entries = _audit_entries(values, rows, name)
     classes = np.array([_read_class(entry) for entry in entries], dtype=float)
     is_invalid = np.isinf(classes)
     if is_invalid.any():
@@ -138,6 +195,43 @@ def read_labels(
             "and unlabelled rows (0) are both needed; pass two values."
         )
     return np.asarray(labels == values[1]), values
+
+
+def read_class_labels(
+    y: Any, rows: int, name: str = "y", *, unlabeled_label: Any = None, rest: bool = True
+) -> tuple[Index, tuple[str, ...]]:
+    """Return the number of each row's class, −1 for an unlabelled row, and the names of the classes in sorted order.
+
+    Unlabelled rows have an empty cell or the value `unlabeled_label`; without either, the number 0 or the text "0". If
+    there is no `rest`, every row must have a class.
+    """
+    labels = _label_vector(np.ma.filled(y, None) if np.ma.isMaskedArray(y) else y, rows, name, classifier=False)
+    texts = np.array(["" if is_missing_word(str(label)) else as_text(label) for label in labels.tolist()])
+    is_unlabeled = texts == ""
+    if unlabeled_label is not None:
+        stated = as_text(unlabeled_label)
+        if stated not in texts:
+            shown = ", ".join(map(repr, list(dict.fromkeys(texts[texts != ""].tolist()))[:5]))
+            raise InputError(f"unlabeled_label is {unlabeled_label!r}, but {name} holds {shown}; pass one of them.")
+        is_unlabeled |= texts == stated
+    elif rest and not is_unlabeled.any():
+        is_unlabeled = texts == "0"
+    if rest and not is_unlabeled.any():
+        shown = ", ".join(map(repr, list(dict.fromkeys(texts.tolist()))[:5]))
+        raise InputError(
+            f"{name} holds a class in every row ({shown}), but unlabelled rows are needed; leave their cells empty, "
+            "name their value (unlabeled_label, --unlabeled-label), or state that there is no other class (rest=False, "
+            "--no-rest)."
+        )
+    if not rest and is_unlabeled.any():
+        raise InputError(
+            f"{name} has no class in row {int(is_unlabeled.argmax())} (counting from 0), but every row needs one "
+            "if there is no rest; leave such rows out."
+        )
+    classes, code = np.unique(texts[~is_unlabeled], return_inverse=True)
+    number = np.full(rows, -1)
+    number[~is_unlabeled] = code.reshape(-1)
+    return number, tuple(classes.tolist())
 
 
 def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any]:

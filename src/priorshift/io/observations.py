@@ -133,6 +133,14 @@ def linked(rows: int, links: Pairs) -> Index:
     return np.asarray(connected_components(graph, directed=False)[1])
 
 
+def count_copies(rows: int, links: Pairs) -> Index:
+    """Return the number of copies of each row, itself included, where the pairs `links` are copies of each other."""
+    if not len(links):
+        return np.broadcast_to(np.intp(1), rows)  # takes no memory
+    number = linked(rows, links)  # the same for copies of one row
+    return np.asarray(np.bincount(number)[number])
+
+
 def repeats_by_chance(X: NDArray[Any]) -> bool:
     """Return whether rows of X can be equal by chance: not if each of two columns distinguishes almost all rows.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
+from priorshift.formatting import shorten
 
 
 def is_number(value: Any) -> bool:
@@ -84,7 +85,7 @@ def check_settings(settings: dict[str, Any], rules: Mapping[str, Rule] = RULES) 
         if name in rules:
             accepts, expected = rules[name]
             if not accepts(value):
-                raise InputError(f"{name} is {value!r}, but it must be {expected}.")
+                raise InputError(f"{name} is {shorten(repr(value))}, but it must be {expected}.")
 
 
 def as_float(value: Any) -> float | None:
@@ -131,7 +132,8 @@ def check_bandwidth(bandwidth: Any, alternatives: str) -> float:
     # squares of numbers outside this range may overflow or underflow
     if not (is_number(bandwidth) and 1e-100 < bandwidth < 1e100):
         raise InputError(
-            f"bandwidth is {bandwidth!r}, but it must be a positive number (1e-100 to 1e100) or {alternatives}."
+            f"bandwidth is {shorten(repr(bandwidth))}, but it must be a positive number (1e-100 to 1e100) or "
+            f"{alternatives}."
         )
     return float(bandwidth)
 

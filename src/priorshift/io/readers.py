@@ -133,7 +133,7 @@ def from_columns(name: str, layout: CsvLayout, columns: Sequence[Column]) -> Tab
         else:
             features[names[k]] = object_cells(column) if isinstance(column, list) else column
     if not features:
-        raise empty_table_error(name, (len(columns[0]) if columns else 0, 0))
+        raise empty_table_error(name, (len(columns[0]) if columns else 0, 0), [*layout.dropped, *extra])
     feature_names = tuple(features) if layout.header else None
     return Table.from_cells(name, list(features.values()), feature_names, extra=extra, dropped=layout.dropped)
 
@@ -159,7 +159,7 @@ def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
     frame = nw.from_native(source, eager_only=True)
     features, extra, dropped = selection.split(columns)
     if not (len(frame) and features):
-        raise empty_table_error(name, (len(frame), len(features)))
+        raise empty_table_error(name, (len(frame), len(features)), [*dropped, *extra])
     other_fields: dict[str, Any] = {
         "columns": tuple(features),
         "extra": {column: _extra_column(frame[column]) for column in extra},
@@ -343,6 +343,8 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
         columns = list(file.schema_arrow.names)
         check_columns(name, columns, selection.extra)
         features, extra, dropped = selection.split(columns)
+        if not features:
+            raise empty_table_error(name, (file.metadata.num_rows, 0), [*dropped, *extra])
         _check_types(file.schema_arrow, features, name)
         values = _parquet_numbers(file, features)
         other_columns = [*features, *extra] if values is None else extra

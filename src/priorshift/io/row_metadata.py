@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from sklearn.utils.validation import has_fit_parameter
 
 from priorshift.arrays import Floats, Index, Mask
 from priorshift.errors import InputError
-from priorshift.io.labels import read_classes
+from priorshift.io.labels import REST, read_class_audit, read_classes, read_named_audit
 from priorshift.io.observations import comparable_ids, read_groups
 from priorshift.io.parameters import check_per_row
 from priorshift.io.sample_size import read_weights
 from priorshift.io.tables import ColumnSelection, Table
+from priorshift.io.targets import target_name
 
-_SAMPLES = {  # samples that have each kind of metadata; a user can pass a mapping from them to values
+_SAMPLES = {  # samples that have each kind of metadata; a user can pass a mapping from them to values (for named
+    # classes, "positive" has a mapping from classes to values)
     "audit": ("unlabeled", "target"),
     "weights": ("positive", "unlabeled", "target"),
     "groups": ("positive", "unlabeled", "target"),
@@ -36,7 +39,8 @@ Columns = str | Mapping[str, Any] | None
 class RowMetadata:
     """Metadata of the rows of a sample; None where the user states nothing."""
 
-    audit: Floats | None = None  # 1 for a positive, 0 for a negative, NaN if not audited
+    # 1 for a positive and 0 for a negative, or the number of one of several classes; NaN if not audited
+    audit: Floats | None = None
     weights: Floats | None = None
     groups: NDArray[Any] | None = None  # as text
     ids: NDArray[Any] | None = None  # as text; rows with the same id are the same observation
@@ -87,16 +91,16 @@ class RowMetadata:
 NO_METADATA = RowMetadata()
 
 
-def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: tuple[int, int]) -> RowMetadata:
-    """Concatenate the metadata of positives and of unlabelled rows, in this order; `sizes` are their numbers of rows.
+def join_metadata(samples: Sequence[RowMetadata], sizes: Sequence[int]) -> RowMetadata:
+    """Concatenate the metadata of the samples of a source, the unlabelled one last; `sizes` are their numbers of rows.
 
-    If only one of the two has weights, rows of the other have weight 1; if only one has groups, each row of the other
-    is its own group.
+    If only some have weights, rows of the others have weight 1; if only some have groups, each row of the others is its
+    own group.
     """
     joined: dict[str, Any] = {}
     for name in _SAMPLES:
-        columns = [getattr(positive, name), getattr(unlabeled, name)]
-        if columns[0] is None and columns[1] is None:
+        columns = [getattr(sample, name) for sample in samples]
+        if all(column is None for column in columns):
             continue
         for k, rows in enumerate(sizes):
             if columns[k] is None and name == "groups":
@@ -104,9 +108,10 @@ def join_source_metadata(positive: RowMetadata, unlabeled: RowMetadata, sizes: t
             elif columns[k] is None:
                 columns[k] = np.full(rows, np.nan if name == "audit" else 1.0)
         joined[name] = np.concatenate(columns)
-    if positive.ids is not None and unlabeled.ids is not None:
-        joined["ids"] = np.concatenate([positive.ids, unlabeled.ids])
-    return RowMetadata(**joined, identical=unlabeled.identical, implied_groups=unlabeled.implied_groups)
+    ids = [sample.ids for sample in samples if sample.ids is not None]
+    if len(ids) == len(samples):
+        joined["ids"] = np.concatenate(ids)
+    return RowMetadata(**joined, identical=samples[-1].identical, implied_groups=samples[-1].implied_groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +164,16 @@ class MetadataColumns:
                 required.insert(0, self.id_column)
         return ColumnSelection(extra=tuple(required), optional=tuple(optional), drop=tuple(drop))
 
-    def read(self, positive: Table, unlabeled: Table, targets: Mapping[str, Table]) -> dict[str, RowMetadata]:
-        """Read the metadata of each sample; the keys are "positive", "unlabeled" and "target NAME"."""
-        tables = {"positive": positive, "unlabeled": unlabeled}
+    def read(
+        self, classes: Mapping[str, Table], unlabeled: Table | None, targets: Mapping[str, Table]
+    ) -> dict[str, RowMetadata]:
+        """Read the metadata of each sample; the keys are "positive NAME", "unlabeled" and "target NAME".
+
+        Positives without a class name, and a single target, have an empty NAME. `unlabeled` is None if there is none.
+        """
+        tables = {f"positive {name}": table for name, table in classes.items()}
+        if unlabeled is not None:
+            tables["unlabeled"] = unlabeled
         for name, table in targets.items():
             tables[f"target {name}"] = table
         stated = [name for name in _SAMPLES if getattr(self, name) is not None]
@@ -185,7 +197,7 @@ class MetadataColumns:
         for key, table in tables.items():
             if self.id_column in table.extra:
                 ids[key] = comparable_ids(table.extra[self.id_column])
-        source = ("positive", "unlabeled")
+        source = [key for key in tables if not key.startswith("target ")]
         are_groups = self.groups is None and any(len(np.unique(ids[key])) < len(ids[key]) for key in source)
         for key, values in ids.items():
             if key in source:
@@ -196,34 +208,77 @@ class MetadataColumns:
     def _read_column(self, name: str, tables: Mapping[str, Table]) -> dict[str, Any]:
         """Read the metadata `name` ("audit", "weights" or "groups") of those samples that have it.
 
-        The keys of `tables` and of the result are "positive", "unlabeled" and "target NAME".
+        The keys of `tables` and of the result are those of `read`.
         """
         stated = getattr(self, name)  # the name of a column, or values by sample
         columns, shown_names = {}, {}
+        reader = _audit_reader(tables) if name == "audit" else _READERS[name]
         if isinstance(stated, str):
             for key, table in tables.items():
                 if stated in table.extra:
                     columns[key], shown_names[key] = table.extra[stated], f"column {stated!r} of {table.name}"
             # an audit column that only the positives have does not count
-            if not columns or (name == "audit" and set(columns) == {"positive"}):
+            if not columns or (name == "audit" and all(map(_is_positive, columns))):
                 raise InputError(f"no table has a column {stated!r}; name the column of the {name}.")
         else:
-            _, _, first_target, *_ = tables
-            for sample, values in stated.items():
-                key = first_target if sample == "target" else sample
-                shown_names[key] = f"the {name} of {sample}"
+            for key, (shown, values) in _values_by_key(name, stated, list(tables)).items():
+                shown_names[key] = f"the {name} of {shown}"
                 if values is not None:
                     columns[key] = values
-        read = {key: _READERS[name](values, len(tables[key]), shown_names[key]) for key, values in columns.items()}
+        read = {key: reader(values, len(tables[key]), shown_names[key]) for key, values in columns.items()}
         if name != "audit":
             return read
         # a sample without audited rows has no audit; positives are audited only together with unlabelled rows
         read = {key: classes for key, classes in read.items() if not np.isnan(classes).all()}
-        if not set(read) - {"positive"}:
+        if all(map(_is_positive, read)):
             raise InputError(f"no row of {' and '.join(shown_names.values()) or 'audit'} has a class; leave audit out.")
-        if "unlabeled" not in read:
-            read.pop("positive", None)
-        return read
+        return read if "unlabeled" in read else {key: read[key] for key in read if not _is_positive(key)}
+
+
+def _audit_reader(keys: Collection[str]) -> Callable[[Any, int, str], Floats]:
+    """Return the function that reads audits: of positives, of one named class, or of several classes.
+
+    `keys` are those of `MetadataColumns.read`.
+    """
+    names = [key.removeprefix("positive ") for key in keys if _is_positive(key)]
+    if len(names) > 1:
+        return partial(read_class_audit, classes=[*names, REST] if "unlabeled" in keys else names)
+    return partial(read_named_audit, positive=names[0]) if names[0] else read_classes
+
+
+def _is_positive(key: str) -> bool:
+    """Return whether a key of `MetadataColumns.read` is that of a labelled sample."""
+    return key.startswith("positive ")
+
+
+def _values_by_key(name: str, stated: Mapping[str, Any], keys: Sequence[str]) -> dict[str, tuple[str, Any]]:
+    """Return the stated values of each sample and its name in messages, by the keys of `MetadataColumns.read`.
+
+    `stated` has the values by "positive", "unlabeled" and "target"; for named classes, "positive" has those by class.
+    """
+    found = {}
+    for sample, values in stated.items():
+        if sample == "target":
+            found[next(key for key in keys if key.startswith("target "))] = (sample, values)
+            continue
+        if sample == "unlabeled":
+            if sample not in keys:
+                raise InputError(f"{name} has values of 'unlabeled', but there are no unlabelled rows; leave them out.")
+            found[sample] = (sample, values)
+            continue
+        classes = [key.removeprefix("positive ") for key in keys if _is_positive(key)]
+        if not isinstance(values, Mapping):
+            if len(classes) > 1:
+                example = "{" + ", ".join(f"{name!r}: values" for name in classes[:2]) + "}"
+                raise InputError(f"{name} of 'positive' must be a mapping of classes to values, such as {example}.")
+            values = {classes[0]: values}
+        for key, class_values in values.items():
+            class_name = key if key in classes else target_name(key)
+            if class_name not in classes:
+                shown = ", ".join(map(repr, classes))
+                raise InputError(f"{name} of 'positive' has {key!r}, but the classes are {shown}; correct it.")
+            found[f"positive {class_name}"] = (f"class {class_name!r}" if class_name else "positive", class_values)
+    return found
 
 
 def _check_mapping(name: str, stated: Any, samples: Sequence[str]) -> None:

@@ -105,6 +105,11 @@ class RowMass:
     @classmethod
     def from_weights(cls, weights: Floats | None, observation: Index, copies: Index) -> Self:
         """Compute masses and effective sizes from per-row arrays; `weights` None means equal weights."""
+        if weights is None and copies.max(initial=1) == 1:
+            # one number for all rows takes no memory; a mass must, or sums would be rounded otherwise once it is stored
+            rows, ones = len(copies), np.broadcast_to(np.intp(1), len(copies))
+            mass = np.full(rows, 1 / max(rows, 1))
+            return cls(mass, observation, ones, float(rows), effective_size(mass, observation))
         unnormalized = (1.0 if weights is None else weights) / copies
         mass = np.asarray(unnormalized / unnormalized.sum())
         size = float(1 / (copies * mass**2).sum())  # Kish's, with the copies of a row as one row

@@ -306,10 +306,23 @@ def quoted(columns: Sequence[str]) -> str:
     return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
 
-def empty_table_error(name: str, shape: tuple[int, ...]) -> InputError:
-    """Return the error for a table without rows or features; `shape` is (rows, features)."""
+class EmptyTableError(InputError):
+    """A table has no rows."""
+
+
+def empty_table_error(name: str, shape: tuple[int, ...], other_columns: Sequence[str] = ()) -> InputError:
+    """Return the error for a table without rows or features; `shape` is (rows, features).
+
+    `other_columns` are those that are dropped or that are not features, such as ids.
+    """
+    if not shape[1] and other_columns:
+        shown = ", ".join(map(repr, other_columns[:3])) + (", …" if len(other_columns) > 3 else "")
+        return InputError(
+            f"{name} has no feature left, because all its columns ({shown}) are dropped or have another use; keep one."
+        )
     what, missing = ("row", "rows") if shape[1] else ("feature", "columns")
-    return InputError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; pass some {missing}.")
+    error = EmptyTableError if shape[1] or not shape[0] else InputError
+    return error(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; pass some {missing}.")
 
 
 def check_finite(table: Table) -> Table:

@@ -56,7 +56,7 @@ def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
     values = {column: [_value(row[k]) for row in rows] for column, k in zip(columns, used, strict=True)}
     features, extra, dropped = selection.split(columns)
     if not (rows and features):
-        raise empty_table_error(name, (len(rows), len(features)))
+        raise empty_table_error(name, (len(rows), len(features)), [*dropped, *extra])
     return Table.from_cells(
         name,
         _read_features({column: values[column] for column in features}, name, selection, sheet.numbers[1:]),
@@ -213,7 +213,7 @@ def add_workbook_columns(
     """Write a workbook with one sheet: the values of the sheet of `path`, without formats, and further columns."""
     sheet = _read_rows(path, str(path), sheet_name)
     added = [tuple(columns), *zip(*columns.values(), strict=True)]
-    write_workbook(output, ([*row, *more] for row, more in zip(sheet.rows, added, strict=True)), sheet.title)
+    write_workbook(output, [[*row, *more] for row, more in zip(sheet.rows, added, strict=True)], sheet.title)
 
 
 def write_sheet_as_text(path: Path, text: Path, sheet_name: str | None) -> Path:

@@ -2,7 +2,7 @@
 
 P, U, T are the positive, the unlabelled (population) and the target sample, of m, n and n′ rows; π is the source
 prior, π′ the target prior; a = μ_U − μ_P, b = μ_T − μ_P. From the mean embeddings follow R = ⟨a, b⟩/⟨a, a⟩ and
-π̂′ = 1 − (1−π)R.
+π̂′ = 1 − (1−π)R. If a share ε of the labelled rows is not positive, π̂′ = q − (q−π)R with their purity q = 1 − ε.
 """
 
 from __future__ import annotations
@@ -28,15 +28,23 @@ from priorshift.inference.prior_knowledge import (
     PointPrior,
     PosteriorPrior,
     PriorKnowledge,
-    RangePrior,
+    read_label_error,
     read_prior,
+    warn_of_label_error,
+    with_label_error,
 )
 from priorshift.io.observations import PriorInfluence
 from priorshift.io.parameters import check_choice, is_known
 from priorshift.methods.kernel_ratio import KernelFit, check_kernel_settings, is_separated, ratio_from_embeddings
 from priorshift.problem import Source, Target
 from priorshift.results import Interval, NegativeRatio, PriorEstimate
-from priorshift.source_prior import LEAST_PRIOR, EstimatedPrior, SourcePriorMixin, estimate_source_prior
+from priorshift.source_prior import (
+    LEAST_PRIOR,
+    EstimatedPrior,
+    SourcePriorMixin,
+    estimate_source_prior,
+    label_error_details,
+)
 from priorshift.warning_records import warn
 
 _BOOTSTRAP_BYTES = 2**25  # bytes of bootstrap counts in memory at a time
@@ -54,6 +62,8 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         in a survey of 250, interval and standard error include its spread; the estimate is that of the mean. An
         estimator with ``fit(X, y)`` and ``prior_`` is fitted to the source. Default None, which is :class:`KM2`.
         :class:`KernelRatio` estimates R without π.
+    label_error : float, (low, high), distribution or None
+        Share of the labelled rows that are not positive, as in :class:`WitnessShift`. Default None: no errors.
     kernel : {"gaussian", "laplace", "energy"}, kernel or callable
         A name, an object such as ``kernels.Laplace(3.0)``, or a function k(X, Y) that returns the matrix of all pairs.
     bandwidth : float or {"dimension", "median", "variance"}
@@ -132,13 +142,14 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
     takes_weights = True
     takes_uncertain_prior = True
     settings_of_estimate: ClassVar[frozenset[str]] = frozenset(
-        {"verbose", "statistic", "confidence", "pairs", "source_prior", "interval", "n_bootstrap"}
+        {"verbose", "statistic", "confidence", "pairs", "source_prior", "label_error", "interval", "n_bootstrap"}
     )
 
     def __init__(
         self,
         source_prior: Any = None,
         *,
+        label_error: Any = None,
         kernel: Any = "gaussian",
         bandwidth: str | float = "dimension",
         statistic: Literal["unbiased", "plug-in"] = "unbiased",
@@ -156,6 +167,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.source_prior = source_prior
+        self.label_error = label_error
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.statistic = statistic
@@ -209,7 +221,8 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         """
         target = self.read_target(X_target, weights=weights, groups=groups)
         embeddings = self._kernel_fit.embed(target, self.statistic, self.pairs, target_norm=True)
-        return objective(embeddings.gram, self._prior_in_use()[0].value, gamma)
+        prior, _ = self._prior_in_use()
+        return objective(embeddings.gram, prior.value, gamma, prior.purity)
 
     def _fit(self, source: Source, rng: np.random.Generator) -> None:
         """Embed the source by the kernel, and estimate π unless it is known."""
@@ -224,17 +237,17 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         self._estimated = None if known else estimate_source_prior(self.source_prior, source, self.random_state)
 
     def _prior_in_use(self) -> tuple[PriorKnowledge, EstimatedPrior | None]:
-        """Return what is known of π under the current settings, and its estimate at `fit`, or None if π is given.
+        """Return what is known of π and of label errors, and the estimate of π at `fit`, or None if π is given.
 
         The error of an estimate without a distribution enters by its influence values, which are added to those of R
         row by row, so π is a point here. A distribution is treated as independent of the rows.
         """
         estimated = self._prior_from_fit()
         if estimated is None:
-            return self._known_prior(), None
-        if estimated.distribution is None:
-            return PointPrior(estimated.value), estimated
-        return PosteriorPrior(estimated.distribution), estimated
+            return with_label_error(self._known_prior(), self.label_error), None
+        value, distribution = estimated.value, estimated.distribution
+        prior: PriorKnowledge = PointPrior(value) if distribution is None else PosteriorPrior(distribution)
+        return with_label_error(prior, self.label_error, is_relative=True), estimated
 
     def _estimate(self, target: Target) -> PriorEstimate:
         """Estimate the prior of a target that was read and checked."""
@@ -265,7 +278,7 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
         if prior_influence is None:
             curve, influence_on_prior = intervals.curve(embeddings), None
         else:
-            curve = intervals.curve_with_prior(embeddings, prior.value)
+            curve = intervals.curve_with_prior(embeddings, prior.value / prior.purity)
             influence_on_prior = _sum_by_observation(source, prior_influence.positive, prior_influence.unlabeled)
         own_groups = None  # groups that are not in the source, but may be in another target: they correlate both ratios
         if target.groups is not None:
@@ -295,7 +308,8 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
             )
         if self.interval == "bootstrap":
             raise InputError("interval='bootstrap' needs rows, but there are none here; use interval='delta'.")
-        return _Projection(embeddings, self._known_prior(), details).estimate(self)
+        prior = with_label_error(self._known_prior(), self.label_error)
+        return _Projection(embeddings, prior, details).estimate(self)
 
     def _project(self, target: Target) -> _Projection:
         """Embed the target, and combine its embeddings with π and a function that draws bootstrap replicates."""
@@ -329,14 +343,20 @@ class TCPU(SourcePriorMixin, TargetPriorEstimator):
     def _check_parameters(self) -> None:
         """Raise InputError for a setting that cannot be used; also checks interval, prior and pairs together."""
         super()._check_parameters()
+        self._check_label_error()
         check_kernel_settings(self)
         check_choice("interval", self.interval, (*intervals.METHODS, None))
-        known_prior = read_prior(self.source_prior) if is_known(self.source_prior) else None
-        if self.interval in intervals.BOUNDS and not isinstance(known_prior, (PointPrior, RangePrior)):
-            raise InputError(
-                f"interval={self.interval!r} needs a known source prior, not a distribution or an estimate; pass a "
-                "number or a range, or use interval='delta'."
-            )
+        if self.interval in intervals.BOUNDS:
+            if not is_known(self.source_prior) or read_prior(self.source_prior).is_distributed:
+                raise InputError(
+                    f"interval={self.interval!r} needs a known source prior, not a distribution or an estimate; pass a "
+                    "number or a range, or use interval='delta'."
+                )
+            if self.label_error is not None and read_label_error(self.label_error).is_distributed:
+                raise InputError(
+                    f"interval={self.interval!r} needs a known label_error, not a distribution; pass a number or a "
+                    "range, or use interval='delta'."
+                )
         if self.pairs is not None and self.interval not in ("delta", None):
             raise InputError(f"interval={self.interval!r} needs all pairs of rows; pass pairs=None.")
 
@@ -355,23 +375,26 @@ class _Projection:
     rng: np.random.Generator | None = None  # generator of the replicates
 
     def estimate(self, settings: TCPU) -> PriorEstimate:
-        """Compute π̂′ = 1 − (1−π)R with its standard error and interval; NaN where P and U are not separated."""
+        """Compute π̂′ = q − (q−π)R with its standard error and interval; NaN where P and U are not separated."""
         embeddings, prior, estimated, method = self.embeddings, self.prior, self.estimated, settings.interval
         pi, R, error, interval = prior.value, float("nan"), float("nan"), None
         if is_separated(embeddings):
             R = ratio(embeddings.gram)
+            warn_of_label_error(prior)
             self._warn_if_out_of_range(settings.confidence)
             if estimated and method is not None:
                 estimated.warn_of_error()
             # without influence values and without a distribution the error of an estimated π is unknown
             if not estimated or estimated.influence is not None or estimated.distribution is not None:
-                # delta method; `prior.error` is the error of a π that is independent of the rows
-                error = float(np.hypot(intervals.standard_error(embeddings, pi), R * prior.error))
+                # delta method; `prior.spread` is from a π and an ε that are independent of the rows
+                error = float(np.hypot(intervals.standard_error(embeddings, pi, prior.purity), prior.spread(R)))
                 interval = None if method is None else self._interval(method, settings.confidence, settings.n_bootstrap)
         elif method is not None:
             interval = Interval(0.0, 1.0, settings.confidence, "none")
-        raw = 1 - (1 - pi) * R  # not clipped to [0, 1]
-        prior_error = sqrt(embeddings.prior_variance) if self.prior_influence else prior.error or None
+        raw = prior.raw(R)  # not clipped to [0, 1]
+        prior_error = prior.error or None
+        if self.prior_influence:
+            prior_error = float(np.hypot(prior.purity * sqrt(embeddings.prior_variance), prior.error))
         return PriorEstimate(
             value=float(np.clip(raw, 0, 1)),
             raw=raw,
@@ -387,56 +410,66 @@ class _Projection:
                 **self.details,
                 "statistic": settings.statistic,
                 "scenario": settings.scenario,
-                "source_prior_range": None if isinstance(prior, PointPrior) else list(prior.range),
+                "source_prior_range": None if prior.is_point else list(prior.range),
                 "source_prior_standard_error": prior_error,
                 "shared_rows": embeddings.shared,
+                **label_error_details(prior),
             },
         )
 
     def _warn_if_out_of_range(self, confidence: float) -> None:
-        """Warn if the raw estimate 1 − (1−π)R is outside [0, 1] by more than its error, and P and U are separated."""
+        """Warn if the raw estimate q − (q−π)R is outside [0, 1] by more than its error, and P and U are separated."""
         embeddings = self.embeddings
-        highest = self.prior.range[1]  # a raw estimate outside [0, 1] at the highest π is outside at every other π too
-        _, is_plausible = intervals.delta(embeddings, highest, confidence)
+        # a raw estimate outside [0, 1] at the highest π is outside at every other π too
+        *others, (purity, highest) = self.prior.extremes_of_purity
+        is_plausible = any(intervals.delta(embeddings, pi, confidence, q)[1] for q, pi in (*others, (purity, highest)))
         if not is_plausible and 2 * intervals.separation_error(embeddings) <= separation(embeddings.gram):
+            raw = format_fixed(target_prior(embeddings.gram, highest, purity), 3)
+            error = intervals.standard_error(embeddings, highest, purity)
             warn(
-                f"The raw estimate {format_fixed(target_prior(embeddings.gram, highest), 3)} lies outside [0, 1] by "
-                f"more than its sampling error ({intervals.standard_error(embeddings, highest):.2g}); check the source "
-                f"prior ({self.prior}) and whether the classes look the same in source and target.",
+                f"The raw estimate {raw} lies outside [0, 1] by more than its sampling error ({error:.2g}); check the "
+                f"source prior ({self.prior}) and whether the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
 
     def _interval(self, method: str, confidence: float, n_bootstrap: int) -> Interval:
-        """Compute the interval of π′ by a `method` of `intervals.METHODS`, for what is known of π."""
+        """Compute the interval of π′ by a `method` of `intervals.METHODS`, for what is known of π and label errors."""
         prior, interval_at = self.prior, self._interval_given_prior(method, confidence)
-        if isinstance(prior, PointPrior):
-            return interval_at(prior.value)
-        if isinstance(prior, RangePrior):  # the union of the intervals at both ends
-            at_low = interval_at(prior.low)
-            at_high = interval_at(prior.high) if at_low.width < 1 else at_low  # [0, 1] already; do not warn twice
-            return replace(at_low, low=min(at_low.low, at_high.low), high=max(at_low.high, at_high.high))
-        if method == "bootstrap" and self.rng is not None:
-            return interval_at(prior.draw(n_bootstrap, self.rng))
-        low, high = prior.interval(intervals.curve(self.embeddings), confidence)
+        if not prior.is_distributed:  # numbers, and ranges: the union of the intervals at their ends
+            (purity, pi), *corners = prior.corners(prior.value)
+            union = interval_at(pi, purity)
+            for purity, pi in corners:
+                if union.width < 1:  # otherwise it is [0, 1] already, of which a bound would warn again
+                    at_corner = interval_at(pi, purity)
+                    union = replace(union, low=min(union.low, at_corner.low), high=max(union.high, at_corner.high))
+            return union
+        if method == "bootstrap" and self.rng is not None and len(prior.cases) == 1:  # no range
+            return interval_at(*prior.draw_shares(n_bootstrap, self.rng))
+        curve = intervals.curve(self.embeddings)
+        if self.prior_influence is not None:
+            curve = intervals.curve_with_prior(self.embeddings, prior.value / prior.purity)
+        low, high = prior.interval(curve, confidence)
         # the estimate at the mean of π, which can lie beyond a quantile of a skew distribution
-        value = float(np.clip(target_prior(self.embeddings.gram, prior.value), 0, 1))
+        value = float(np.clip(target_prior(self.embeddings.gram, prior.value, prior.purity), 0, 1))
         return Interval(min(low, value), max(high, value), confidence, "delta")
 
-    def _interval_given_prior(self, method: str, confidence: float) -> Callable[[Any], Interval]:
-        """Return a function of π that computes the interval; the bootstrap's also takes one π for each replicate."""
+    def _interval_given_prior(self, method: str, confidence: float) -> Callable[[Any, Any], Interval]:
+        """Return a function of π and q that computes the interval; that of the bootstrap also takes arrays of them."""
         gram = self.embeddings.gram
         if method == "delta":
-            return lambda pi: intervals.delta(self.embeddings, pi, confidence)[0]
+            return lambda pi, purity: intervals.delta(self.embeddings, pi, confidence, purity)[0]
         if method != "bootstrap" or self.draw_replicates is None:
             bound = intervals.paper_bound if method == "paper-bound" else intervals.sharp_bound
-            return lambda pi: bound(self.embeddings, pi, confidence)
+            return lambda pi, purity: bound(self.embeddings, pi, confidence, purity)
         replicate_grams, prior_changes = self.draw_replicates()
 
-        def bootstrap(pi: Any) -> Interval:
+        def bootstrap(pi: Any, purity: Any) -> Interval:
             """Compute the percentile interval; an estimate of π from the same rows changes with each replicate."""
-            priors = pi if self.prior_influence is None else np.clip(pi + prior_changes, 0.0, 1 - LEAST_PRIOR)
-            value = float(np.clip(target_prior(gram, float(np.mean(pi))), 0, 1))
-            return intervals.bootstrap(replicate_grams, priors, confidence, value)
+            priors = pi
+            if self.prior_influence is not None:  # which is of κ = π/q
+                priors = purity * np.clip(pi / purity + prior_changes, 0.0, 1 - LEAST_PRIOR)
+            value = float(np.clip(target_prior(gram, float(np.mean(pi)), float(np.mean(purity))), 0, 1))
+            return intervals.bootstrap(replicate_grams, priors, confidence, value, purity)
 
         return bootstrap
 

@@ -20,14 +20,14 @@ from priorshift.inference.audit_combination import (
     combine_with_audit,
     warn_of_source_audit,
 )
-from priorshift.inference.confidence_curve import prior_from_ratio
 from priorshift.inference.joint import GroupInfluence, RatioInfluence
 from priorshift.inference.prior_knowledge import (
     DistributionPrior,
-    PointPrior,
     PosteriorPrior,
     PriorKnowledge,
     read_prior,
+    warn_of_label_error,
+    with_label_error,
 )
 from priorshift.io.parameters import is_known
 from priorshift.io.sample_size import FEW_POSITIVES, warn_of_few_positives
@@ -40,7 +40,13 @@ from priorshift.scores.mixture import histogram
 from priorshift.scores.ratio_test import RatioTest, warn_not_separable
 from priorshift.scores.scored_source import ScoredSource, WitnessEvidence, warn_if_swapped
 from priorshift.scores.witness import Witness
-from priorshift.source_prior import EstimatedPrior, SourcePriorMixin, check_scenario, estimate_source_prior
+from priorshift.source_prior import (
+    EstimatedPrior,
+    SourcePriorMixin,
+    check_scenario,
+    estimate_source_prior,
+    label_error_details,
+)
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import one_blas_thread
 from priorshift.warning_records import suppress_warnings, warn
@@ -54,7 +60,7 @@ class TargetFit:
     estimate: PriorEstimate
     test: RatioTest
     p_values: Floats  # of its rows in each repetition of the cross-fitting, shape (repeats, rows)
-    prior: PriorKnowledge  # what is known of π without the target
+    prior: PriorKnowledge  # what is known of π without the target, and of label errors
     witness: Witness
 
 
@@ -73,7 +79,9 @@ class _TestedTarget:
 class _PriorInUse:
     """What is known of π without the target, and where it comes from."""
 
-    knowledge: PriorKnowledge  # a number, a range or a distribution; includes the audit
+    # a number, a range or a distribution of π, which includes the audit; an estimate is that of π/(1−ε) if there are
+    # label errors
+    knowledge: PriorKnowledge
     origin: str  # as in `PriorEstimate.source_prior_by`
     estimated: EstimatedPrior | None = None  # the estimate at `fit`; None where π is given
     audited: AuditedPrior | None = None  # result of an audit of unlabelled rows of the source; None without one
@@ -87,13 +95,21 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     tested with the h that is most precise for it, which depends on a cross-fitted score alone
     (:mod:`priorshift.scores.witness`); the tests are the confidence distribution of R, which needs no π. Combined with
     what is known of π (a number, a range, a distribution or the posterior of :class:`MixturePrior`), it becomes the
-    confidence distribution of π′ = 1 − (1−π)R.
+    confidence distribution of π′ = 1 − (1−π)R. If a share ε of the labelled rows is not positive, R is the same and
+    π′ = (1−ε) − (1−ε−π)R.
 
     Parameters
     ----------
     source_prior : float, (low, high), distribution, estimator or None
         π: a number, a range that contains it, or a frozen ``scipy.stats`` distribution, such as a survey's Beta; or an
         estimator, which is fitted at `fit`. Default None: :class:`MixturePrior`, with the same scores.
+    label_error : float, (low, high), distribution or None
+        ε, the share of the labelled rows that are not positive; in other respects these rows look like other negatives.
+        A number from 0 to below 1; a range that contains it, for which the interval holds at every ε; or a frozen
+        distribution of scipy.stats, such as ``stats.beta(3.5, 47.5)`` if 3 of 50 labelled rows that were checked at
+        random are wrong (``stats.beta(k + 0.5, n - k + 0.5)`` for k of n), whose spread the interval includes. 1 − ε
+        must be larger than π. Under ``scenario="censoring"`` it is the share among the labelled rows, too. Default
+        None: no errors.
     model : classifier or None
         Model of the scores. Default None: kernel ridge regression on random features, tuned by cross-validation
         (:mod:`priorshift.scores.cross_fitting`). A scikit-learn classifier replaces it.
@@ -158,7 +174,9 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     takes_uncertain_prior = True
     takes_audit = True
     takes_weights = True
-    settings_of_estimate: ClassVar[frozenset[str]] = frozenset({"source_prior", "confidence", "device", "verbose"})
+    settings_of_estimate: ClassVar[frozenset[str]] = frozenset(
+        {"source_prior", "label_error", "confidence", "device", "verbose"}
+    )
     scored_: ScoredSource
     witness_: Witness
     _audit: SampleAudit | None  # of unlabelled rows of the source
@@ -167,6 +185,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         self,
         source_prior: Any = None,
         *,
+        label_error: Any = None,
         model: Any = None,
         repeats: int = 5,
         folds: int = 5,
@@ -181,6 +200,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.source_prior = source_prior
+        self.label_error = label_error
         self.model = model
         self.repeats = repeats
         self.folds = folds
@@ -307,7 +327,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     def estimate_counts(self, target: ScoreCounts) -> PriorEstimate:
         """Estimate the prior of a target from counts of its p-values, by the model that counted the source."""
         with one_blas_thread():
-            test = self._count_witness.test(target)
+            test = self._count_witness.test(target, self._least_ratio())
         priors, weights = self._source_counts.law  # of the mixture that was fitted to the source, in each repetition
         evidence = WitnessEvidence(self._source_counts.population.counts, target.counts, priors, weights, scores=None)
         return self._conclude(_TestedTarget(test, target, evidence, p_values=np.empty((0, 0))))[0]
@@ -317,7 +337,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         with one_blas_thread():
             scored = self.scored_.score(target, self.device)
             p_values = scored.p_values  # shape (repeats, rows)
-            test = self.witness_.test(p_values, target)
+            test = self.witness_.test(p_values, target, self._least_ratio())
         row_weights = None if target.is_iid else target.size * target.mass
         counts = np.stack([histogram(v, row_weights) for v in p_values])  # one histogram for each repetition
         priors, weights = self.scored_.mixture  # of the mixture that was fitted to the source, in each repetition
@@ -347,7 +367,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         if target.audit is not None or fit.estimate.interval is None or not test.is_separable:
             return None
         with one_blas_thread():
-            influence = self.witness_.influence(test.ratio, fit.p_values, target)
+            influence = self.witness_.influence(test.ratio, fit.p_values, target, fit.prior.least_ratio)
         by_group = None if target.groups is None else GroupInfluence.from_rows(target.groups, influence.target)
         return RatioInfluence(
             ratio=test.ratio,
@@ -361,26 +381,31 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
         )
 
     def _conclude(self, tested: _TestedTarget) -> tuple[PriorEstimate, PriorKnowledge]:
-        """Estimate π′ = 1 − (1−π)R from the confidence curve of R, what is known of π, and an audit of the target.
+        """Estimate π′ = q − (q−π)R from the curve of R, what is known of π and q = 1 − ε, and an audit of the target.
 
-        Returns the estimate, and what is known of π without the target.
+        Returns the estimate, and what is known of π and q without the target.
         """
         test, curve, prior = tested.test, tested.test.curve, self._prior_in_use()
-        refined = self._refine_prior(prior, tested) if prior.estimated else prior.knowledge
+        knowledge = self._with_label_error(prior, prior.knowledge)
+        refined = knowledge
+        if prior.estimated:
+            refined = self._with_label_error(prior, self._refine_prior(prior, tested))
         if prior.estimated and tested.audit is None:
             prior.estimated.warn_of_error()
-        status = self._status(tested, prior.knowledge)
-        # mean of π′ under the confidence distribution of R and, where there is one, the distribution of π
-        mean = curve.mean(*refined.points) if isinstance(refined, DistributionPrior) else curve.mean(refined.value)
-        value = prior_from_ratio(refined.value, test.ratio) if test.is_separable else mean
+        warn_of_label_error(knowledge)
+        status = self._status(tested, knowledge)
+        # mean of π′ under the confidence distribution of R and, where there are any, the distributions of π and ε
+        mean = refined.mean(curve)
+        value = refined.target_prior(test.ratio) if test.is_separable else mean
         interval, error = None, float("nan")
         if prior.error_is_known:
             (low, high), by = (0.0, 1.0), "none"
             if test.is_separable:
-                (low, high), by = prior.knowledge.interval(curve, self.confidence), "witness"
+                (low, high), by = knowledge.interval(curve, self.confidence), "witness"
             interval = Interval(min(low, value), max(high, value), self.confidence, by)
-            # delta method of 1 − (1−π)R, where π and R are independent
-            error = float(np.hypot((1 - refined.value) * test.ratio_error, test.ratio * prior.knowledge.error))
+            # delta method of q − (q−π)R, where π, q and R are independent
+            from_ratio = (refined.purity - refined.value) * test.ratio_error
+            error = float(np.hypot(from_ratio, knowledge.spread(test.ratio)))
         audited = None
         if tested.audit is not None:
             is_usable = prior.error_is_known and test.is_separable  # otherwise the audit alone counts
@@ -392,7 +417,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             status = "ok" if status == "no estimate" else status
         estimate = PriorEstimate(
             value=value,
-            raw=1 - (1 - refined.value) * test.ratio,
+            raw=refined.raw(test.ratio),
             interval=interval,
             standard_error=error,
             source_prior=refined.value,
@@ -402,10 +427,34 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             sizes=(*self._sizes, tested.sample.rows if isinstance(tested.sample, ScoreCounts) else len(tested.sample)),
             source_prior_by=prior.origin,
             status=status,
-            details={**self._details(test, prior, audited), "mean": mean},
+            details={**self._details(test, prior, knowledge, audited), "mean": mean},
             evidence=tested.evidence,
         )
-        return estimate, prior.knowledge
+        return estimate, knowledge
+
+    def _with_label_error(self, prior: _PriorInUse, knowledge: PriorKnowledge) -> PriorKnowledge:
+        """Combine what is known of π with `label_error`; refuse an audit of the source that does not go with it."""
+        audit = self._audit
+        if self.label_error is not None and audit is not None:
+            if prior.estimated is not None:
+                raise InputError(
+                    "an audit of unlabelled rows cannot be combined with label_error and an estimated source prior. "
+                    "Pass source_prior, such as scipy.stats.uniform(0, 1) if nothing is known, or leave out one of "
+                    "the two."
+                )
+            if audit.known > 0:
+                raise InputError(
+                    "an audit of unlabelled rows cannot be combined with label_error if labelled rows are also rows of "
+                    "the population, as under scenario='censoring'; leave out one of the two."
+                )
+        return with_label_error(knowledge, self.label_error, is_relative=prior.estimated is not None)
+
+    def _least_ratio(self) -> float:
+        """Return the smallest R that is tested: below 0 if labels may be wrong."""
+        if self.label_error is None:
+            return 0.0
+        prior = self._prior_in_use()
+        return self._with_label_error(prior, prior.knowledge).least_ratio
 
     def _audited_source_prior(self, audit: SampleAudit) -> AuditedPrior:
         """Combine the given source prior, a range or a distribution, with an audit of unlabelled rows."""
@@ -463,7 +512,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             by_audit = "the estimate is that of the audit alone"
             warn_not_separable(test, self._sizes, by_audit if tested.audit else "every prior in [0, 1] is possible")
             return "no estimate"
-        if tested.audit is None and curve.quantiles(self.confidence) == (0.0, float("inf")):
+        if tested.audit is None and curve.quantiles(self.confidence) == (curve.ratios[0], float("inf")):
             warn(
                 f"The positives are {test.separation:.1f} standard errors from the population, which is too little for "
                 "this target: no ratio of negatives can be excluded. Add rows, or features that distinguish classes.",
@@ -471,34 +520,41 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
             )
         highest = prior.range[1]
         level = (1 + self.confidence) / 2
-        # `curve(r)` is the confidence that R ≤ r, and `curve.level[0]` the normal quantile of that at its smallest r, 0
-        is_above_one = curve.level[0] > ndtri(level)  # R < 0, so π′ > 1 at every π
-        is_below_zero = 1 - curve(1 / max(1 - highest, 1e-12)) > level  # R > 1/(1−π), so π′ < 0 even at the highest π
+        # `curve(r)` is the confidence that R ≤ r, and `curve.levels(r)` its normal quantile. π′ > 1 if R < (q−1)/(q−π),
+        # and π′ < 0 if R > q/(q−π), even at the highest π
+        factors = [(q, max(q - pi, 1e-12)) for q, pi in prior.extremes_of_purity]
+        is_above_one = all(curve.levels((q - 1) / factor) > ndtri(level) for q, factor in factors)
+        is_below_zero = all(1 - curve(q / factor, smallest=(q - 1) / factor) > level for q, factor in factors)
         if is_above_one or is_below_zero:
+            purity, factor = prior.purity, prior.purity - highest
             warn(
-                f"The raw estimate {format_fixed(1 - (1 - highest) * test.ratio, 3)} lies outside [0, 1] by more than "
-                f"its sampling error ({(1 - highest) * test.ratio_error:.2g}); check the source prior ({prior}) and "
+                f"The raw estimate {format_fixed(purity - factor * test.ratio, 3)} lies outside [0, 1] by more than "
+                f"its sampling error ({factor * test.ratio_error:.2g}); check the source prior ({prior}) and "
                 "whether the classes look the same in source and target.",
                 OutOfRangeWarning,
             )
         return "few positives" if self._few_positives else "ok"
 
-    def _details(self, test: RatioTest, prior: _PriorInUse, audited: AuditedPrior | None) -> dict[str, Any]:
+    def _details(
+        self, test: RatioTest, prior: _PriorInUse, knowledge: PriorKnowledge, audited: AuditedPrior | None
+    ) -> dict[str, Any]:
         """Return the `details` of an estimate: settings, how π was obtained, and audits of source and target.
 
-        `audited` is the result of the target's audit; None without one.
+        `knowledge` is what is known of π and of label errors; `audited` is the result of the target's audit, None
+        without one.
         """
-        knowledge, estimator = prior.knowledge, prior.estimated.estimator if prior.estimated else None
+        estimator = prior.estimated.estimator if prior.estimated else None
         details: dict[str, Any] = {
             "scenario": self.scenario,
             "standardize": self.standardize,
-            "source_prior_range": None if isinstance(knowledge, PointPrior) else list(knowledge.range),
+            "source_prior_range": None if knowledge.is_point else list(knowledge.range),
             "source_prior_standard_error": knowledge.error or None,
             "separation_over_error": test.separation,
             "negative_ratio_interval": list(test.curve.quantiles(self.confidence)) if test.is_separable else None,
         }
         if isinstance(estimator, MixturePrior):
             details |= {name: getattr(estimator, f"{name}_") for name in ("mixture_prior", "km2_prior", "overlap")}
+        details |= label_error_details(knowledge)
         audits = {"source": prior.audited, "target": audited}
         results = {name: audit.to_dict() for name, audit in audits.items() if audit is not None}
         return details | {"audit": results} if results else details
@@ -506,6 +562,7 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     def _check_parameters(self) -> None:
         """Raise InputError for a setting that cannot be used; also checks the estimator of π and `model`."""
         super()._check_parameters()
+        self._check_label_error()
         if not is_known(self.source_prior):
             check_scenario(self.source_prior, self.scenario)
         if self.model is not None:

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from priorshift.plots.display import BLUE, GREY, ORANGE, Display, svg
     from priorshift.plots.functions import (
+        class_shares,
         displays_of,
         distance_curve,
         label_shift,
         level_sets,
         mixture,
+        monitor,
         objective,
         series,
+        simplex,
     )
 
-__all__ = ["BLUE", "GREY", "ORANGE", "Display", "displays_of", "distance_curve", "label_shift", "level_sets", "mixture",
-           "objective", "series", "svg"]  # fmt: skip
+__all__ = ["BLUE", "GREY", "ORANGE", "Display", "class_shares", "displays_of", "distance_curve", "label_shift",
+           "level_sets", "mixture", "monitor", "objective", "series", "simplex", "svg"]  # fmt: skip
 _DISPLAY = ("BLUE", "GREY", "ORANGE", "Display", "svg")  # defined in that module, others in `functions`
 
 

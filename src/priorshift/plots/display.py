@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from io import BytesIO
+from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Self
 
@@ -16,6 +18,7 @@ import numpy as np
 from priorshift.arrays import Floats
 from priorshift.errors import InputError, InputTypeError, MissingExtraError
 from priorshift.formatting import decimals, format_fixed
+from priorshift.io.files import atomic_write
 
 # Okabe and Ito's colours: distinct with every kind of colour vision, and visible on a white and on a dark page
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
@@ -31,6 +34,8 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REMOVED = {f"{_SVG}metadata", f"{_SVG}style"}
 _BLACK = "#000000"
+PICTURE_ENDINGS = (".svg", ".png")
+_PNG_DPI = 200
 _NO_MATPLOTLIB = 'Pictures need matplotlib; run pip install "priorshift[plot]".'
 
 
@@ -232,7 +237,7 @@ def svg(display: Display, *, name: str) -> str:
         raise InputError(f"name is {name!r}, but must be a letter followed by letters, digits, '-' or '_'.")
     from xml.etree import ElementTree  # slow to import
 
-    root = ElementTree.fromstring(_matplotlib_svg(display))
+    root = ElementTree.fromstring(_render(display, format="svg", transparent=True, metadata={"Date": None}))
     _clean(root)
     _rename_identifiers(root, name)
     view = root.attrib["viewBox"]
@@ -249,8 +254,21 @@ def svg(display: Display, *, name: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _matplotlib_svg(display: Display) -> bytes:
-    """Return a picture as matplotlib's SVG, drawn with its default settings whatever the user has set."""
+def write_picture(display: Display, path: str | os.PathLike[str]) -> None:
+    """Write a picture to a file, as SVG or PNG by the ending of its name. An existing file is replaced."""
+    ending = Path(path).suffix.lower()
+    if ending not in PICTURE_ENDINGS:
+        raise InputError(f"{path} must end in .svg or .png. Rename it.")
+    if ending == ".svg":
+        content = f"{svg(display, name='picture')}\n".encode()
+    else:
+        content = _render(display, format="png", dpi=_PNG_DPI)
+    with atomic_write(path) as draft:
+        draft.write_bytes(content)
+
+
+def _render(display: Display, **save: Any) -> bytes:
+    """Return a picture drawn with matplotlib's default settings whatever the user has set; `save` is for savefig."""
     try:
         from matplotlib import style
         from matplotlib.figure import Figure
@@ -263,7 +281,7 @@ def _matplotlib_svg(display: Display) -> bytes:
         warnings.filterwarnings("ignore", "Matplotlib currently does not support .* natively", UserWarning)
         figure = Figure(figsize=display.size, layout="constrained")
         display.draw(display.make_axes(figure))
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        figure.savefig(buffer, **save)
     return buffer.getvalue()
 
 

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from priorshift.class_priors import ClassPriors
+from priorshift.errors import InputError
 from priorshift.io.parameters import check_choice
 from priorshift.methods.drpu import DRPU
 from priorshift.methods.witness_shift import WitnessShift
+from priorshift.plots.batches import BatchesDisplay
+from priorshift.plots.classes import SharesDisplay, SimplexDisplay
 from priorshift.plots.curves import DistanceDisplay, LevelSetsDisplay, ObjectiveDisplay, has_objective
 from priorshift.plots.display import Display, check_has, pyplot
 from priorshift.plots.samples import MixtureDisplay, PlaneDisplay, ScoresDisplay
@@ -23,6 +27,7 @@ from priorshift.source_prior.km import KM2
 if TYPE_CHECKING:
     from priorshift.diagnosis.diagnosis import Diagnosis
 
+_SIMPLEX_CLASSES = 3  # classes whose shares are a point in a triangle
 
 PARTS: dict[str, Any] = {  # classes of displays with a constructor from_diagnosis, by part of a diagnosis
     "shift_test": ShiftDisplay,
@@ -54,8 +59,8 @@ def displays_of(result: PriorEstimate | Mapping[str, PriorEstimate] | Diagnosis)
 
     Parameters
     ----------
-    result : PriorEstimate, PriorEstimates or Diagnosis
-        An estimate by any method, the estimates of several targets, or a diagnosis.
+    result : PriorEstimate, PriorEstimates, ClassPriors or Diagnosis
+        An estimate by any method, the estimates of several targets, the shares of several classes, or a diagnosis.
 
     Returns
     -------
@@ -71,6 +76,11 @@ def displays_of(result: PriorEstimate | Mapping[str, PriorEstimate] | Diagnosis)
     >>> ps.plots.displays_of(estimate)
     {'objective': <ObjectiveDisplay: Which target prior fits best>}
     """
+    if isinstance(result, ClassPriors):
+        pictures: dict[str, Display] = {"shares": SharesDisplay.from_estimates(result)}
+        if len(result) == _SIMPLEX_CLASSES and result.mixture is not None:
+            pictures["simplex"] = SimplexDisplay.from_estimates(result)
+        return pictures
     if isinstance(result, Mapping):
         return {"series": SeriesDisplay.from_estimates(result)}
     if not isinstance(result, PriorEstimate):
@@ -136,6 +146,93 @@ def series(estimates: Mapping[str, PriorEstimate], ax: Any = None) -> Any:
     ['2024-01', '2024-02']
     """
     return SeriesDisplay.from_estimates(estimates).plot(ax).ax_
+
+
+def monitor(monitor: Any, ax: Any = None, *, series: str | Sequence[str] | None = None) -> Any:
+    """Draw the batches of a monitor over time, with their intervals, the reference, the levels and the alarms.
+
+    Parameters
+    ----------
+    monitor : Monitor or list of MonitorPoint
+        A monitor with at least one batch, or some of its points. Points alone have no levels, and a reference only if
+        it is the first batches.
+    ax : matplotlib Axes, sequence of Axes or None
+        Where to draw; one for each series. Default: a new figure.
+    series : str, sequence of str or None
+        Series to draw. Default: all, up to 12, those with alarms first.
+
+    Returns
+    -------
+    list of matplotlib Axes
+        One for each series.
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian(0.2, 0.2, n_source=400, n_target=600, shared=False, random_state=0)
+    >>> monitor = ps.Monitor(0.2, level=0.5).fit_samples(s.positive, s.unlabeled)
+    >>> for day in range(3):
+    ...     point = monitor.update(s.target[200 * day : 200 * day + 200], name=f"2026-11-1{day}")
+    >>> [ax] = ps.plots.monitor(monitor)
+    >>> ax.get_ylabel()
+    'share'
+    """
+    axes = BatchesDisplay.from_monitor(monitor, series).plot(ax).ax_
+    return [axes] if hasattr(axes, "figure") else axes
+
+
+def class_shares(priors: ClassPriors, ax: Any = None) -> Any:
+    """Draw the share of each class with its interval, the simultaneous band and its share in the source.
+
+    Parameters
+    ----------
+    priors : ClassPriors
+        Shares of several classes in one target.
+    ax : matplotlib Axes or None
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian_classes({"a": 0.2, "b": 0.3}, {"a": 0.5, "b": 0.1}, random_state=0)
+    >>> priors = ps.MulticlassShift({"a": 0.2, "b": 0.3}, random_state=0).fit(s.X, s.y).estimate(s.target)
+    >>> ps.plots.class_shares(priors).get_xlabel()
+    'share'
+    """
+    return SharesDisplay.from_estimates(priors).plot(ax).ax_
+
+
+def simplex(priors: ClassPriors, ax: Any = None) -> Any:
+    """Draw the shares of three classes as a point in a triangle, with their joint confidence region.
+
+    Parameters
+    ----------
+    priors : ClassPriors
+        Shares of two labelled classes and a rest, or of three labelled classes.
+    ax : matplotlib Axes or None
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import priorshift as ps
+    >>> s = ps.simulate.gaussian_classes({"a": 0.2, "b": 0.3}, {"a": 0.5, "b": 0.1}, random_state=0)
+    >>> priors = ps.MulticlassShift({"a": 0.2, "b": 0.3}, random_state=0).fit(s.X, s.y).estimate(s.target)
+    >>> ax = ps.plots.simplex(priors)
+    >>> [text.get_text() for text in ax.texts]
+    ['a', 'b', 'rest']
+    """
+    check_has(priors, "covariance", "the shares of several classes", "estimate_prior")
+    if len(priors) != _SIMPLEX_CLASSES:
+        raise InputError(f"a triangle has three corners, but there are {len(priors)} classes; use class_shares.")
+    return SimplexDisplay.from_estimates(priors).plot(ax).ax_
 
 
 def mixture(estimator: WitnessShift, target: Any = None, ax: Any = None) -> Any:

@@ -34,11 +34,22 @@ class SeriesDisplay(Display):
     by: str = "target"  # column that distinguishes the targets
     source_priors: Floats | None = None  # one per target
     threshold: float | None = None  # that the target priors are compared with
+    class_name: str = ""  # of several classes, the one whose shares are drawn; empty for positives
     title: ClassVar[str] = "The targets side by side"
 
     @classmethod
-    def from_estimates(cls, estimates: Mapping[str, PriorEstimate], threshold: float | None = None) -> SeriesDisplay:
-        """Take the numbers of several estimates, given by the names of their targets, and a threshold of the user."""
+    def from_estimates(
+        cls,
+        estimates: Mapping[str, PriorEstimate],
+        threshold: float | None = None,
+        *,
+        by: str | None = None,
+        class_name: str = "",
+    ) -> SeriesDisplay:
+        """Take the numbers of several estimates, given by the names of their targets, and a threshold of the user.
+
+        `by` is the column that distinguishes the targets, by default that of `estimates`.
+        """
         check_has(estimates, "items", "a mapping of names to estimates", "estimate_priors")
         for estimate in estimates.values():
             check_has(estimate, "interval", "a mapping of names to estimates", "estimate_priors")
@@ -53,9 +64,9 @@ class SeriesDisplay(Display):
         band = np.array([(bands[name].low, bands[name].high) for name in names]) if bands else None
         # a target that the source prior leaves open has an interval, and no single number
         values = np.array([np.nan if estimates[name].is_left_open else estimates[name].value for name in names])
-        by = getattr(estimates, "by", None) or "target"
+        by = by or getattr(estimates, "by", None) or "target"
         source_priors = np.array([estimates[name].source_prior for name in names])
-        return cls(tuple(names), values, ends, band, confidence, by, source_priors, threshold)
+        return cls(tuple(names), values, ends, band, confidence, by, source_priors, threshold, class_name)
 
     @property
     def is_dated(self) -> bool:
@@ -76,7 +87,8 @@ class SeriesDisplay(Display):
             parts.append(f"{printable(name)} {number}{ends}")
         interval = f", with its {interval_label(self.confidence)}" if np.isfinite(self.confidence) else ""
         more = f" and {len(self.names) - _MAX_LISTED} more" if len(self.names) > _MAX_LISTED else ""
-        text = f"Target prior of each target{interval}: {', '.join(parts)}{more}"
+        subject = f"Share of {printable(self.class_name)} in" if self.class_name else "Target prior of"
+        text = f"{subject} each target{interval}: {', '.join(parts)}{more}"
         finite = self.values[np.isfinite(self.values)]
         if len(finite) > 1:
             text += f". They lie between {finite.min():.{digits}f} and {finite.max():.{digits}f}"
@@ -89,7 +101,8 @@ class SeriesDisplay(Display):
         """What to look for: targets whose interval does not contain the source prior or the threshold."""
         lines = " and the ".join(self._lines())
         references = f", next to the {lines}" if lines else ""
-        return f"Share of positives in each {printable(self.by)}, with its interval{references}."
+        subject = printable(self.class_name) if self.class_name else "positives"
+        return f"Share of {subject} in each {printable(self.by)}, with its interval{references}."
 
     @property
     def size(self) -> tuple[float, float]:
@@ -101,7 +114,7 @@ class SeriesDisplay(Display):
         lines: dict[str, float] = {}
         priors = np.array([]) if self.source_priors is None else self.source_priors
         if len(priors) and np.isfinite(priors).all() and np.ptp(priors) < _SAME:
-            lines["source prior"] = float(priors[0])
+            lines["share in the source" if self.class_name else "source prior"] = float(priors[0])
         if self.threshold is not None:
             lines["threshold"] = self.threshold
         return lines
@@ -115,12 +128,13 @@ class SeriesDisplay(Display):
         lines = self._lines()
         highest = float(np.nanmax([0.0, *self.values, *ends.ravel(), *lines.values()]))
         top = 1.0 if highest > _RARE or highest == 0 else 1.2 * highest  # lower where the class is rare
+        subject = f"share of {tick_label(self.class_name)}" if self.class_name else "target prior"
         if self.is_dated:
             self._draw_dates(ax)
-            ax.set(xlabel=tick_label(self.by), ylabel="target prior", ylim=(0, top))
+            ax.set(xlabel=tick_label(self.by), ylabel=subject, ylim=(0, top))
         else:
             self._draw_rows(ax)
-            ax.set(xlabel="target prior", xlim=(0, top))
+            ax.set(xlabel=subject, xlim=(0, top))
         for name, prior in lines.items():
             colour, dash = (ORANGE, "--") if name == "threshold" else ("black", ":")
             style = {"color": colour, "linestyle": dash, "linewidth": 1.5, "label": f"{name} {prior:.3g}"}

@@ -144,6 +144,10 @@ class Numbers:
         """Return the share at a pointer in percent, with more digits below 10%."""
         return self._element(pointer, lambda share: f"{100 * share:.{'3g' if 0 < share < 0.1 else '0f'}}%")
 
+    def points(self, pointer: str) -> Markup:
+        """Return the difference of shares at a pointer in percentage points, with its sign."""
+        return self._element(pointer, lambda change: f"{format_fixed(100 * change, 1, '+')} points")
+
     def out_of(self, pointer: str, base: int) -> Markup:
         """Return the share at a pointer as a count out of `base`, such as 59 out of 100."""
         return self._element(pointer, lambda share: f"{base * share:,.0f}")

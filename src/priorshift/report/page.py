@@ -13,9 +13,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from priorshift.class_priors import ClassPriors
+from priorshift.class_priors_by_target import ClassPriorsByTarget
+from priorshift.diagnosis.class_targets import ClassDiagnoses
+from priorshift.diagnosis.classes import ClassDiagnosis
 from priorshift.diagnosis.diagnosis import Diagnoses, Diagnosis
 from priorshift.errors import InputError, MissingExtraError
 from priorshift.io.files import atomic_write
+from priorshift.monitoring.monitor import Monitor
 from priorshift.prior_estimates import PriorEstimates
 from priorshift.results import PriorEstimate
 from priorshift.scores.ratio_test import LEAST_SEPARATION
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 ENDINGS = (".html", ".htm", ".pdf")
+_OF_SEVERAL_TARGETS = (PriorEstimates, Diagnoses, ClassPriorsByTarget, ClassDiagnoses)
+_OF_CLASSES = (ClassPriors, ClassDiagnosis, ClassPriorsByTarget, ClassDiagnoses)
 
 
 def render(result: Any, *, title: str | None = None, command: str | None = None) -> str:
@@ -31,8 +38,8 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
 
     Parameters
     ----------
-    result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
-        Result to show.
+    result : PriorEstimate, Diagnosis, Monitor or another result
+        Result of an estimate or a diagnosis, of one target or several, of positives or several classes; or a monitor.
     title : str or None
         Heading of the page. Default: a question about the target.
     command : str or None
@@ -52,21 +59,32 @@ def render(result: Any, *, title: str | None = None, command: str | None = None)
     >>> page.startswith("<!doctype html>"), "<script" in page
     (True, False)
     """
-    if not isinstance(result, (PriorEstimate, PriorEstimates, Diagnosis, Diagnoses)):
+    if not isinstance(result, (PriorEstimate, Diagnosis, Monitor, *_OF_SEVERAL_TARGETS, *_OF_CLASSES)):
         raise InputError(
-            f"A report needs an estimate or a diagnosis, but got {type(result).__name__}. Pass the result of "
-            "estimate_prior or diagnose."
+            f"A report needs an estimate, a diagnosis or a monitor, but got {type(result).__name__}. Pass the result "
+            "of estimate_prior or diagnose, or a fitted Monitor."
         )
     environment = _environment()
+    if isinstance(result, Monitor):
+        from priorshift.report.monitor_contents import monitor_contents
+
+        variables = monitor_contents(result) | {"title": _title(title, "How common are positives over time?")}
+        return environment.get_template("monitor.html").render(variables | {"command": command})
     from priorshift.report.contents import contents
 
     template, variables = contents(result)
-    several = isinstance(result, (PriorEstimates, Diagnoses))
+    several = isinstance(result, _OF_SEVERAL_TARGETS)
     # strata, which have a pooled estimate, are parts of one target
     one_population = not several or getattr(result, "pooled", None) is not None
-    default = f"How common are positives in the {'target' if one_population else 'targets'}?"
-    variables |= {"title": title if title and title.strip() else default, "command": command, "several": several}
+    subject = "is each class" if isinstance(result, _OF_CLASSES) else "are positives"
+    default = f"How common {subject} in the {'target' if one_population else 'targets'}?"
+    variables |= {"title": _title(title, default), "command": command, "several": several}
     return environment.get_template(f"{template}.html").render(variables)
+
+
+def _title(title: str | None, default: str) -> str:
+    """Return the title of the user, or the default if there is none."""
+    return title if title and title.strip() else default
 
 
 def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None, command: str | None = None) -> None:
@@ -74,8 +92,8 @@ def write(result: Any, path: str | os.PathLike[str], *, title: str | None = None
 
     Parameters
     ----------
-    result : PriorEstimate, PriorEstimates, Diagnosis or Diagnoses
-        Result to show.
+    result : PriorEstimate, Diagnosis, Monitor or another result
+        Result of an estimate or a diagnosis, of one target or several, of positives or several classes; or a monitor.
     path : str or path
         File to write, which ends in .html, .htm or .pdf.
     title, command : str or None
@@ -151,7 +169,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from priorshift.report import contents, numbers
+    from priorshift.report import contents, numbers, pictures, provenance
 
     loader = PackageLoader("priorshift.report")
     environment = Environment(
@@ -162,21 +180,23 @@ def _environment() -> Environment:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment.filters |= {
         "name": numbers.name, "plain": numbers.plain, "prose": numbers.prose, "code": numbers.code,
-        "setting": contents.setting,
+        "setting": provenance.setting,
     }  # fmt: skip
     environment.globals |= {
         "style": Markup(style),  # not escaped: it is part of the package
         "style_hash": f"sha256-{digest}",
-        "versions": contents.versions(),
+        "versions": provenance.versions(),
         "badges": contents.BADGES,
+        "class_badges": contents.CLASS_BADGES,
         "is_informative": numbers.is_informative,
         "bare": numbers.bare,
-        "interval_graphic": contents.IntervalGraphic.from_estimate,
+        "interval_graphic": pictures.IntervalGraphic.from_estimate,
         "len": len,
         "str": str,
         "denominator": contents.denominator,
         "label_shift_status": contents.label_shift_status,
         "prior_status": contents.prior_status,
+        "status_of_test": contents.status_of_test,
         "least_separation": LEAST_SEPARATION,
     }
     return environment

@@ -164,9 +164,9 @@ class CountWitness:
             return np.zeros_like(self.density_ratio)
         return ratio_test.tie_shares(self.positive.counts)
 
-    def test(self, target: ScoreCounts) -> RatioTest:
-        """Test R = r at many ratios r, for a target whose p-values were counted by the same scores."""
-        return RatioTest.run(lambda ratios: self._try_ratios(ratios, target))
+    def test(self, target: ScoreCounts, least: float = 0.0) -> RatioTest:
+        """Test R = r at many ratios r, from `least` on, for a target whose p-values were counted by the same scores."""
+        return RatioTest.run(lambda ratios: self._try_ratios(ratios, target), least)
 
     def _try_ratios(self, ratios: Floats, target: ScoreCounts) -> TriedRatios:
         """Test the ratios, each by its best function h of the bins, centred so that E_P h = 0."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,20 +36,22 @@ from priorshift.threads import map_in_threads
 _BLOCK = 512  # rows whose features are in memory together
 
 
-def fourier_features(rows: Floats, frequencies: Floats) -> Floats:
+def fourier_features(rows: NDArray[Any], frequencies: NDArray[Any]) -> NDArray[Any]:
     """Return cosines and sines of the projections of rows on frequencies, and the constant 1.
 
-    `frequencies` has shape (columns, frequencies); the features have shape (rows, 2·frequencies + 1).
+    `frequencies` has shape (columns, frequencies); the features have shape (rows, 2·frequencies + 1), in single
+    precision if both `rows` and `frequencies` are.
     """
     D = frequencies.shape[1]
-    features = np.empty((len(rows), 2 * D + 1))
+    scale = float(1 / np.sqrt(D))  # of both, so that their squares add up to 1
+    features = np.empty((len(rows), 2 * D + 1), np.result_type(rows, frequencies))
     features[:, -1] = 1
     for k in range(0, len(rows), _BLOCK):
         block = slice(k, min(k + _BLOCK, len(rows)))
         # with t = tan(a/2), cos a = 2/(1+t²) − 1 and sin a = 2t/(1+t²): one slow function in place of two
         t = np.tan(rows[block] @ (frequencies / 2))
-        scaled = (2 / np.sqrt(D)) / (1 + t * t)  # both are scaled by 1/√D, so that their squares add up to 1
-        np.subtract(scaled, 1 / np.sqrt(D), out=features[block, :D])
+        scaled = 2 * scale / (1 + t * t)
+        np.subtract(scaled, scale, out=features[block, :D])
         np.multiply(scaled, t, out=features[block, D : 2 * D])
     return features
 
@@ -257,24 +259,55 @@ def cross_fit(
         return tuple(_fit_classifier(rows, source, model, deal(folds), folds, rng) for _ in range(repeats))
     # folds and frequencies of each repetition
     drawn = [(deal(folds), rng.normal(size=(rows.shape[1], _FREQUENCIES))) for _ in range(repeats)]
-    samples = []  # labels are 1 for P and −1 for U, times the weight of one half
-    for index, mass, label in ((source.positive, source.P.mass, 0.5), (source.population, source.U.mass, -0.5)):
-        if len(index) > fit_rows:
-            subsample = np.sort(rng.choice(len(index), fit_rows, replace=False))
-            index, mass = index[subsample], mass[subsample] / mass[subsample].sum()
-        samples.append(_FitSample(index, mass, label))
-    inputs = [_Repeat(rows, samples, fold, folds, frequencies) for fold, frequencies in drawn]
+    # labels are 1 for P and −1 for U
+    samples = [
+        FitSample.draw(source.positive, source.P.mass, np.array([1.0]), 0.5, fit_rows, rng),
+        FitSample.draw(source.population, source.U.mass, np.array([-1.0]), 0.5, fit_rows, rng),
+    ]
+
+    def build(frequencies: Floats, beta: Floats) -> Ridge:
+        """Return the model with these coefficients, which has one output."""
+        return Ridge.from_coefficients(frequencies, beta[:, 0])
+
+    def score(fold: Folds, models: Sequence[Ridge]) -> Repetition:
+        """Score the source by the models of one repetition."""
+        return Repetition.score(rows, source, fold, models)
+
+    return tuple(fit_ridges(rows, samples, drawn, folds, build, score))
+
+
+_Model = TypeVar("_Model")
+_Result = TypeVar("_Result")
+
+
+def fit_ridges(
+    rows: NDArray[Any],
+    samples: Sequence[FitSample],
+    drawn: Sequence[tuple[Folds, Floats]],
+    folds: int,
+    build: Callable[[Floats, Floats], _Model],
+    score: Callable[[Folds, Sequence[_Model]], _Result],
+    ridges: Sequence[float] = _RIDGES,
+) -> list[_Result]:
+    """Fit ridge regressions on random features, tuned in the first repetition; return what `score` makes of each.
+
+    `drawn` are the fold of each row and the frequencies of each repetition. `build(frequencies, coefficients)` returns
+    a model, and `score(fold, models)` gets the models of all folds of a repetition, each fitted without its fold.
+    `ridges` are the strengths of regularisation that are tried.
+    """
+    inputs = [_Repeat(rows, samples, fold, folds, frequencies, ridges) for fold, frequencies in drawn]
     tuned = [tried for scale in map_in_threads(inputs[0].tune, _SCALES, len(rows)) for tried in scale]
     best = min(tuned, key=lambda tried: (tried.error, tried.scale, tried.ridge))  # the smallest error
     if best.error == np.inf:
         raise InputError("the score cannot be fitted because its error is not a number; rescale the features.")
 
-    def score(repeat: _Repeat) -> Repetition:
+    def score_once(repeat: _Repeat) -> _Result:
         """Fit the models of one repetition, except those that were fitted for the tuning, and score the source."""
-        models = best.models if repeat is inputs[0] else _RidgeFit(repeat, best.scale).models(best.ridge)
-        return Repetition.score(rows, source, repeat.fold, models)
+        fit = best.fit if repeat is inputs[0] else _RidgeFit(repeat, best.scale)
+        betas = best.coefficients if repeat is inputs[0] else fit.coefficients(best.ridge)
+        return score(repeat.fold, [build(fit.frequencies, beta) for beta in betas])
 
-    return tuple(map_in_threads(score, inputs, len(rows)))
+    return map_in_threads(score_once, inputs, len(rows))
 
 
 def most_folds(source: Source, folds: int) -> int:
@@ -287,12 +320,23 @@ def most_folds(source: Source, folds: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _FitSample:
-    """Rows of P or of U to which the ridge regression is fitted."""
+class FitSample:
+    """Rows of a sample to which the ridge regression is fitted."""
 
     rows: Index  # of the source
     mass: Floats  # of each of these rows; sums to 1
-    label: float  # 1 or −1, times the sample's weight of one half
+    label: Floats  # what each output is to be at these rows, shape (outputs,)
+    weight: float  # of the sample; the weights of all samples sum to 1
+
+    @classmethod
+    def draw(
+        cls, rows: Index, mass: Floats, label: Floats, weight: float, fit_rows: int, rng: np.random.Generator
+    ) -> FitSample:
+        """Draw at most `fit_rows` rows of a sample at random."""
+        if len(rows) > fit_rows:
+            subsample = np.sort(rng.choice(len(rows), fit_rows, replace=False))
+            rows, mass = rows[subsample], mass[subsample] / mass[subsample].sum()
+        return cls(rows, mass, label, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,62 +344,68 @@ class _Repeat:
     """Input of one repetition: rows assigned to folds, and random frequencies."""
 
     X: NDArray[Any]  # all rows of the source, prepared
-    samples: list[_FitSample]  # of P and of U
+    samples: Sequence[FitSample]
     fold: Folds  # fold of each row of the source
     folds: int
     frequencies: Floats  # for c = 1/2 and one column, shape (columns, frequencies)
+    ridges: Sequence[float]
 
     def tune(self, scale: float) -> list[_TunedFit]:
         """Fit models at the kernel's scale c with each ridge, and compute their cross-validated errors."""
         fit = _RidgeFit(self, scale)
         results = []
-        for ridge in _RIDGES:
-            models, error = fit.models(ridge), 0.0
-            for model, gram, moment in zip(models, fit.grams, fit.moments, strict=True):
-                # Σ mass·(f·β − label)² over the held-out rows, less Σ mass, which is the same for all models
-                error += float(model.beta @ gram @ model.beta - 2 * model.beta @ moment)
-            results.append(_TunedFit(error if np.isfinite(error) else np.inf, scale, ridge, models))
+        for ridge in self.ridges:
+            coefficients, error = fit.coefficients(ridge), 0.0
+            for beta, gram, moment in zip(coefficients, fit.grams, fit.moments, strict=True):
+                # Σ mass·(f·β − label)² over the held-out rows, less Σ mass·label², which is the same for all models
+                error += float((beta * (gram @ beta - 2 * moment)).sum())
+            results.append(_TunedFit(error if np.isfinite(error) else np.inf, scale, ridge, fit, coefficients))
         return results
 
 
 @dataclass(frozen=True, eq=False)
 class _TunedFit:
-    """Models of one repetition for one choice of scale and ridge, and their error on held-out rows."""
+    """Coefficients of one repetition for one choice of scale and ridge, and their error on held-out rows."""
 
     error: float
     scale: float
     ridge: float
-    models: list[Ridge]
+    fit: _RidgeFit
+    coefficients: list[Floats]  # of each fold
 
 
 class _RidgeFit:
-    """Ridge regression at one scale: features of each fold, their Gram matrices and their moments with the label."""
+    """Ridge regression at one scale: features of each fold, their Gram matrices and their moments with the labels."""
 
     def __init__(self, repeat: _Repeat, scale: float) -> None:
         """Compute features and sums of each fold for the kernel exp(−scale·‖x−y‖²/columns)."""
-        self.frequencies = repeat.frequencies * np.sqrt(2 * scale / repeat.X.shape[1])
+        self.frequencies = repeat.frequencies * float(np.sqrt(2 * scale / repeat.X.shape[1]))
         size = 2 * self.frequencies.shape[1] + 1  # number of features
-        self.grams, self.moments = np.zeros((repeat.folds, size, size)), np.zeros((repeat.folds, size))
+        outputs = len(repeat.samples[0].label)
+        self.grams, self.moments = np.zeros((repeat.folds, size, size)), np.zeros((repeat.folds, size, outputs))
         for k in range(repeat.folds):
             for sample in repeat.samples:
                 in_fold = repeat.fold[sample.rows] == k
                 F = fourier_features(repeat.X[sample.rows[in_fold]], self.frequencies)
-                mass, label = sample.mass[in_fold], sample.label
+                mass = sample.mass[in_fold].astype(F.dtype)
                 is_even = len(mass) > 0 and np.ptp(mass) == 0  # equal masses are multiplied once
                 product = mass[0] * (F.T @ F) if is_even else F.T @ (mass[:, None] * F)  # Σ mass·ffᵀ
-                self.grams[k] += abs(label) * product  # |label| is the weight ½ of either sample
-                self.moments[k] += label * (mass @ F)
+                self.grams[k] += sample.weight * product
+                self.moments[k] += np.outer(mass @ F, sample.weight * sample.label)
 
-    def models(self, ridge: float) -> list[Ridge]:
-        """Return the model of each fold, fitted to the other folds: β = (Gram + ridge·I)⁻¹ moment, without the fold."""
+    def coefficients(self, ridge: float) -> list[Floats]:
+        """Return the coefficients of each fold, (features, outputs), fitted to the other folds.
+
+        They are β = (Gram + ridge·I)⁻¹ moment, with sums over the other folds.
+        """
         gram, moment, folds = self.grams.sum(axis=0), self.moments.sum(axis=0), len(self.grams)
-        models = []
+        coefficients = []
         for fold_gram, fold_moment in zip(self.grams, self.moments, strict=True):
             A = gram - fold_gram
             A[np.diag_indices_from(A)] += ridge * (1 - 1 / folds)
-            beta = cho_solve(cho_factor(A, check_finite=False), moment - fold_moment)
-            models.append(Ridge.from_coefficients(self.frequencies, beta))
-        return models
+            factor = cho_factor(A.T, overwrite_a=True, check_finite=False)  # A is symmetric; A.T needs no copy
+            coefficients.append(cho_solve(factor, moment - fold_moment))
+        return coefficients
 
 
 def _fit_classifier(

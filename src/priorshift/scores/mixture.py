@@ -54,7 +54,7 @@ def p_values(
 
 _FEW_SCORES = 10_000  # scores up to which a binary search is fast
 _CELLS_PER_POSITIVE = 4
-_MOST_CELLS = 2**22  # whole numbers of single precision are exact up to here, and beyond
+_MOST_CELLS = 2**20  # more of them take memory, but hardly less time
 _STEPS = 4  # positives of a cell that are compared one by one
 _BLOCK = 2**16  # scores processed together
 _RANGES = (1e-100, 1e100)  # ranges of scores that are divided into cells

@@ -46,7 +46,7 @@ LARGEST_RATIO = float(_COARSE[-1] / (1 - _COARSE[-1]))  # largest r that is test
 _LEAST_COUNT = 5.0  # smallest density of p-values in a bin, in rows of U
 LEAST_SEPARATION = 2.5  # standard errors of D below which P and U may be the same population
 _SWAPPED = 5.0  # standard errors of the opposite sign that cannot be chance
-_LARGEST_SEPARATION = 1e4  # in messages
+_LARGEST_SEPARATION = 1e3  # standard errors, beyond which a message does not give their number
 _LARGEST_WIDENING = 1e12  # of a variance; anything smaller is rounding error
 
 
@@ -62,9 +62,17 @@ class RatioTest:
     is_separable: bool  # whether P can be distinguished from U
 
     @classmethod
-    def run(cls, try_ratios: Callable[[Floats], TriedRatios]) -> RatioTest:
-        """Test ratios on a coarse grid, and then on a finer one around R̂; `try_ratios` tests given ratios."""
-        coarse = try_ratios(_COARSE / (1 - _COARSE))
+    def run(cls, try_ratios: Callable[[Floats], TriedRatios], least: float = 0.0) -> RatioTest:
+        """Test ratios on a coarse grid, and then on a finer one around R̂; `try_ratios` tests given ratios.
+
+        `least` is the smallest possible ratio: below 0 if labels may be wrong, so that T may be richer in positives
+        than P.
+        """
+        grid = _COARSE / (1 - _COARSE)
+        if least < 0:
+            least = max(least, -LARGEST_RATIO)
+            grid = np.concatenate([[least], -grid[(grid > 0) & (grid < -least)][::-1], grid])
+        coarse = try_ratios(grid)
         test = coarse.result()
         if not np.isfinite(test.ratio):
             return test
@@ -72,7 +80,7 @@ class RatioTest:
         if not np.isfinite(error):
             return test
         fine = test.ratio + error * _FINE
-        fine = np.setdiff1d(fine[fine > 0], test.curve.ratios)  # those that were not yet tested
+        fine = np.setdiff1d(fine[fine > grid[0]], test.curve.ratios)  # those that were not yet tested
         return TriedRatios.join([coarse, try_ratios(fine)]).result() if len(fine) else test
 
 
@@ -105,7 +113,9 @@ class TriedRatios:
         r, D = self.ratios, self.denominator
         ratio = _root(r, self.difference, D)
         is_finite = bool(np.isfinite(ratio))
-        nearest = min(max(ratio, 0.0), float(r[-1])) if is_finite else 1.0  # the ratio at which errors are interpolated
+        nearest = (
+            min(max(ratio, float(r[0])), float(r[-1])) if is_finite else 1.0
+        )  # the ratio at which errors are interpolated
         spread = np.sqrt(self.variance)
         error = np.where(D > 0, spread / np.where(D > 0, D, 1.0), np.inf)  # the inner `where` avoids a division by 0
         ratio_error = float(np.interp(nearest, r, error)) if is_finite else float("nan")
@@ -233,13 +243,17 @@ def _truncated_level(level: Floats, reach: Floats) -> Floats:
 def warn_not_separable(test: RatioTest, sizes: tuple[int, int], consequence: str) -> None:
     """Warn that P and U cannot be distinguished; `sizes` are their rows, `consequence` completes "so …"."""
     m, n = sizes
-    separation = min(max(test.separation, -_LARGEST_SEPARATION), _LARGEST_SEPARATION)
+    separation = test.separation
+    shown = f"their separation is {separation:.1f} times its standard error"
+    if abs(separation) > _LARGEST_SEPARATION:  # the scores hardly vary within the samples
+        sign = "negative" if separation < 0 else "positive"
+        shown = f"their separation is {sign}, and its standard error is nearly 0"
     advice = "Add rows, or features that distinguish the classes"
     if separation < -_SWAPPED:
         advice = "It has the wrong sign: check whether positives and unlabelled rows are swapped"
     warn(
-        f"The {m} positives cannot be distinguished from the {n} unlabelled rows (their separation is {separation:.1f} "
-        f"times its standard error), so {consequence}. {advice}.",
+        f"The {m} positives cannot be distinguished from the {n} unlabelled rows ({shown}), so "
+        f"{consequence}. {advice}.",
         WeakSeparationWarning,
     )
 

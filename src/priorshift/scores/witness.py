@@ -72,15 +72,15 @@ class Witness:
         folds = len(scored.repetitions[0].models)
         return cls(scored, source, density_ratio, mixture.bins(scored.p_values), positive, folds)
 
-    def test(self, p_values: Floats, target: Target) -> RatioTest:
-        """Test R = r at many ratios r, for a target with p-values of shape (repeats, rows).
+    def test(self, p_values: Floats, target: Target, least: float = 0.0) -> RatioTest:
+        """Test R = r at many ratios r, from `least` on, for a target with p-values of shape (repeats, rows).
 
         From counts, which is faster, if rows of the source are many, and all rows have equal weights and no groups.
         """
         if self._counts is not None and target.is_iid and not (target.source_observation >= 0).any():
-            return self._counts.test(ScoreCounts.from_bins(mixture.bins(p_values)))
+            return self._counts.test(ScoreCounts.from_bins(mixture.bins(p_values)), least)
         sample = self._sample(p_values, target)
-        return RatioTest.run(lambda ratios: self._try_ratios(ratios, sample))
+        return RatioTest.run(lambda ratios: self._try_ratios(ratios, sample), least)
 
     @cached_property
     def _counts(self) -> CountWitness | None:
@@ -132,12 +132,13 @@ class Witness:
         single_variance = _mean_variance(h[:, None], self.population, mass) * unbiased(n)
         return float(ratio_test.noise_share(single_variance, variance, len(h), self.folds)[0])
 
-    def influence(self, ratio: float, p_values: Floats, target: Target) -> Influence:
+    def influence(self, ratio: float, p_values: Floats, target: Target, least: float = 0.0) -> Influence:
         """Return the influence of rows on the estimate `ratio`, with the function h that is best for it.
 
-        R̂ = N/D, so its influence is that on N − rD = E_T h − r·E_U h − (1−r)·E_P h, over D.
+        R̂ = N/D, so its influence is that on N − rD = E_T h − r·E_U h − (1−r)·E_P h, over D. `least` is the smallest
+        possible ratio.
         """
-        r, sample = np.clip([ratio], 0.0, LARGEST_RATIO), self._sample(p_values, target)
+        r, sample = np.clip([ratio], least, LARGEST_RATIO), self._sample(p_values, target)
         h = self.function(r, target.size)
         means = RowMeans(self, h, sample)
         tried = ratio_test.try_ratios(r, h, self.density_ratio, means, self.folds)

@@ -28,7 +28,7 @@ from priorshift.io.parameters import check_choice, check_settings, is_number
 from priorshift.io.readers import read_table
 from priorshift.io.sample_size import weights_of_part
 from priorshift.io.scaling import Scaling
-from priorshift.io.tables import LARGEST, ColumnSelection, Table, check_dropped, check_finite, match_columns
+from priorshift.io.tables import LARGEST, ColumnSelection, Origin, Table, check_dropped, check_finite, match_columns
 from priorshift.kernels import Gaussian, Laplace
 from priorshift.kernels.kernel import make_kernel
 from priorshift.progress import track_progress
@@ -99,6 +99,16 @@ class RowReader:
         scaled *= self.factor
         return scaled
 
+    def feature_columns(self, table: Table) -> list[str]:
+        """Return the name of the column that each feature comes from; its number where columns have no names.
+
+        `table` is one with the columns that the reader was fitted to.
+        """
+        numbers = self._to_numbers(table.without(self.drop))
+        origin = np.arange(numbers.width) if numbers.origin is None else numbers.origin.original_column
+        names = self.columns or [str(k) for k in range(self.width)]
+        return [names[origin[k]] for k in self._used]
+
     @property
     def shift(self) -> Floats:
         """What is subtracted from each feature."""
@@ -108,6 +118,15 @@ class RowReader:
     def factor(self) -> Floats:
         """What each feature is then multiplied by."""
         return self.scaling.factor[self._used]
+
+    @property
+    def origin(self) -> Origin | None:
+        """Which column each feature comes from; None where all columns are numbers."""
+        whole = self.scaling.origin
+        if whole is None:
+            return None
+        used = self._used
+        return Origin(whole.original_column[used], whole.own_scale[used], whole.columns, whole.line)
 
     @property
     def _used(self) -> Index:

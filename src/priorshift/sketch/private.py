@@ -247,11 +247,11 @@ def check_budget(epsilon: Any, delta: Any) -> None:
 def privacy_details(**samples: Summary) -> dict[str, Any]:
     """Return details of an estimate from samples given by name: under "private" the budget of every private sample.
 
-    Empty if none of them is private.
+    Empty if none of them is private. A sample with noise from a seed is not, since the seed can be guessed.
     """
     budgets = {}
     for name, sample in samples.items():
-        if sample.epsilon is not None:
+        if sample.privacy is not None and not sample.privacy.seeded:
             budgets[name] = {"epsilon": sample.epsilon, "delta": sample.delta}
     return {"private": budgets} if budgets else {}
 

@@ -114,10 +114,7 @@ class ScoreModel(Saveable):
         # the reader has left out constant columns
         prepare = Preparation.fit(U, used=np.ones(rows.shape[1], dtype=bool), encoded=reader.encoder is not None)
         by_place, codes = _fold_codes(P, U)
-        advice = (
-            "when streaming each copy counts, so the interval is too narrow. Leave copies out, or pass stream=False."
-        )
-        warn_of_copies(source.copies, "rows that the score is fitted to", advice)
+        warn_of_streamed_copies(source)
         seeds = rng.integers(2**53, size=options.repeats)
         next_seed = iter(seeds.tolist())
 
@@ -252,6 +249,12 @@ class ScoreModel(Saveable):
             f"score model of {self.reader.width} columns, fitted to {self.ranked} positive and {self.unlabeled_rows} "
             "unlabelled rows"
         )
+
+
+def warn_of_streamed_copies(source: Source) -> None:
+    """Warn of copies among the rows of a subsample: in a stream they are not recognised."""
+    advice = "when streaming each copy counts, so the interval is too narrow. Leave copies out, or pass stream=False."
+    warn_of_copies(source.copies, "rows that the score is fitted to", advice)
 
 
 def _read_source(

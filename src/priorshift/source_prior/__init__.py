@@ -20,10 +20,13 @@ from priorshift.errors import DuplicateRowsWarning, EstimatedPriorWarning, Input
 from priorshift.inference.audit_combination import AuditedPrior
 from priorshift.inference.prior_knowledge import (
     DistributionPrior,
+    MislabeledPrior,
     PointPrior,
     PosteriorPrior,
     PriorKnowledge,
+    read_label_error,
     read_prior,
+    with_label_error,
 )
 from priorshift.io.column_checks import FarValueWarning
 from priorshift.io.observations import PriorInfluence
@@ -84,10 +87,12 @@ class EstimatedPrior:
 class SourcePriorMixin:
     """Mixin of estimators whose `source_prior` is known, exactly or roughly, or estimated at fit.
 
-    A known prior may change between two estimates; an estimated one needs another fit.
+    A known prior may change between two estimates; an estimated one needs another fit. A share `label_error` of the
+    labelled rows may not be positive; then an estimate from P and U is that of π/(1−ε).
     """
 
     source_prior: Any
+    label_error: Any
     _settings: dict[str, Any]  # parameters at fit
     _estimated: EstimatedPrior | None  # None where the prior was known at fit
 
@@ -96,7 +101,7 @@ class SourcePriorMixin:
         """π as set now, or as estimated at fit; the middle of a range, the mean of a distribution."""
         check_is_fitted(self)
         if self._estimated and not is_known(self.source_prior):
-            return self._estimated.value
+            return with_label_error(PointPrior(self._estimated.value), self.label_error, is_relative=True).value
         with suppress(InputError):  # `estimate` raises the error for an impossible value
             return self._known_prior().value
         return self.source_prior
@@ -110,6 +115,13 @@ class SourcePriorMixin:
     def _known_prior(self) -> PriorKnowledge:
         """Return `source_prior` as knowledge of π; raise InputError if it is impossible."""
         return read_prior(self.source_prior)
+
+    def _check_label_error(self) -> None:
+        """Raise InputError if `label_error` is impossible, or does not go with a known source prior."""
+        if self.label_error is not None:
+            read_label_error(self.label_error)
+            if is_known(self.source_prior):
+                with_label_error(read_prior(self.source_prior), self.label_error)
 
     def _prior_from_fit(self) -> EstimatedPrior | None:
         """Return the prior that was estimated at fit; None where `source_prior` is known.
@@ -126,6 +138,19 @@ class SourcePriorMixin:
                 f"fitted and is {now!r} now; fit again."
             )
         return self._estimated
+
+
+def label_error_details(known: PriorKnowledge) -> dict[str, Any]:
+    """Return the entries of an estimate's details about label errors; none where there are none."""
+    if not isinstance(known, MislabeledPrior):
+        return {}
+    error = known.label_error
+    return {
+        "label_error": error.value,
+        "label_error_by": error.by,
+        "label_error_range": None if error.is_point else list(error.range),
+        "label_error_standard_error": error.error or None,
+    }
 
 
 def estimate_source_prior(estimator: Any, source: Source, random_state: Any = None) -> EstimatedPrior:

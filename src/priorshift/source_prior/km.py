@@ -217,8 +217,10 @@ class KM2(PUEstimator):
             step()
             if self.checks_subsample and solution.is_found and not is_small:
                 fixed = np.random.default_rng(0)  # any part will do
-                part = self._solve(rows, sample.subsample(_EXACT_ROWS, fixed), observation, fixed, may_be_slow=False)
-                self._warn_if_unstable(part, len(rows))
+                for drawn in sample.draw_parts(_EXACT_ROWS, fixed):
+                    part = self._solve(rows, drawn, observation, fixed, may_be_slow=False)
+                    if self._warn_if_unstable(part, len(rows)):
+                        break
 
     def _solve(
         self,
@@ -352,8 +354,8 @@ class KM2(PUEstimator):
                 ApproximationWarning,
             )
 
-    def _warn_if_unstable(self, part: _Solution, count: int) -> None:
-        """Warn if the prior of a part of the `count` rows differs by more than sampling explains.
+    def _warn_if_unstable(self, part: _Solution, count: int) -> bool:
+        """Warn if the prior of a part of the `count` rows differs by more than sampling explains; return whether so.
 
         The part is drawn from the rows, so the variance of the difference is the difference of the variances.
         """
@@ -361,7 +363,7 @@ class KM2(PUEstimator):
         variance = part.standard_error**2 - self.standard_error_**2
         error = sqrt(max(variance, self.standard_error_**2)) if np.isfinite(variance) else self.standard_error_
         if difference <= _NORMAL_QUANTILE * error:
-            return
+            return False
         cause = ""
         if part.bandwidth != self.bandwidth_:
             cause = f" The search chose the bandwidths {self.bandwidth_:.2g} and {part.bandwidth:.2g}."
@@ -371,6 +373,7 @@ class KM2(PUEstimator):
             "as a guess.",
             ApproximationWarning,
         )
+        return True
 
     def _check_parameters(self) -> None:
         """Raise InputError for a bandwidth that is neither "search" nor a positive number."""

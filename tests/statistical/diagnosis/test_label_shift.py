@@ -472,7 +472,7 @@ def test_levels_of_a_category_are_one_column_with_its_name():
 
     P, U, T = frame(np.ones(150), 0.2), frame(rng.random(n) < 0.3, 0.2), frame(rng.random(n) < 0.5, 0.6)
     tables = [read_table(x, "x") for x in (P, U, T)]
-    positive, unlabeled, [target] = encode_tables(*tables[:2], tables[2:], (), "auto")
+    [positive], unlabeled, [target] = encode_tables(tables[:1], tables[1], tables[2:], (), "auto")
     X = np.concatenate([positive.values, unlabeled.values])
     table = Table("X", X, unlabeled.columns, origin=unlabeled.origin)
     source, witness = fitted(table, np.repeat([1, 0], [150, n]))

@@ -12,7 +12,7 @@ from priorshift.diagnosis.planning import planning
 from priorshift.diagnosis.width_model import WidthModel
 from priorshift.errors import InputError
 from priorshift.inference.confidence_curve import TabulatedCurve
-from priorshift.inference.prior_knowledge import DistributionPrior, PointPrior, RangePrior
+from priorshift.inference.prior_knowledge import Case, DistributionPrior, PointPrior, RangePrior
 from priorshift.methods.witness_shift import TargetFit
 from priorshift.problem import Source
 from priorshift.scores.posterior import PopulationCounts, expected_spreads, posterior_counts, prior_posterior
@@ -155,7 +155,7 @@ def test_a_width_is_the_mean_of_intervals_that_are_cut_off_at_zero_and_one(targe
         low, high = curve.interval(0.4, 0.95)
         widths.append(high - low)
     # T's variance is that of R here, and of R̂ there; degrees of freedom differ a little
-    assert model.width(sizes, [(np.array([0.4]), np.ones(1))], 0.95) == pytest.approx(np.mean(widths), rel=0.06)
+    assert model.width(sizes, [Case(np.array([0.4]), np.ones(1))], 0.95) == pytest.approx(np.mean(widths), rel=0.06)
 
 
 def test_what_is_required_gives_the_width_and_a_little_less_does_not(plan):

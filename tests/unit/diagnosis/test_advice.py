@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import priorshift as ps
-from priorshift.diagnosis.verdict import _useful_width
+from priorshift.diagnosis.verdict import useful_width
 from priorshift.errors import PriorShiftWarning
 from priorshift.warning_records import suppress_warnings
 
@@ -136,9 +136,9 @@ def test_a_target_of_the_labelled_positives_or_of_few_rows_is_no_answer():
         (0.93, 0.97, 0.9, True),
     ],
 )
-def test_a_useful_width_depends_on_the_prevalence(low, high, source_prior, is_useful):
+def test_auseful_width_depends_on_the_prevalence(low, high, source_prior, is_useful):
     interval = ps.Interval(low, high, 0.95, "witness")
-    assert (interval.width <= _useful_width(interval, source_prior)) == is_useful
+    assert (interval.width <= useful_width(interval, source_prior)) == is_useful
 
 
 def test_a_wide_interval_of_a_rare_class_gets_no_plain_yes():

@@ -186,3 +186,15 @@ def test_km1_and_km2_ls_take_groups_as_well(sample):
     few = ps.KM2LS(max_rows=100, random_state=0).fit(sample.X, sample.y).estimate(sample.target)
     every = ps.KM2LS().fit(sample.X, sample.y).estimate(sample.target)
     assert few.value == pytest.approx(every.value, abs=0.03)
+
+
+def test_two_parts_have_the_shares_of_the_sample_and_no_row_in_common():
+    labeled = np.arange(1000) < 300
+    whole = HullSample(np.arange(1000), labeled, labeled / 300, np.full(1000, 1e-3))
+    first, second = whole.draw_parts(400, np.random.default_rng(0))
+    assert not set(first.rows) & set(second.rows)
+    for part in (first, second):
+        assert len(part.rows) == 400 and part.labeled.sum() == 120
+        np.testing.assert_allclose([part.p.sum(), part.u.sum()], 1.0, rtol=1e-12)
+        np.testing.assert_allclose(part.p[part.labeled], 1 / 120, rtol=1e-12)
+        np.testing.assert_allclose(part.u, 1 / 400, rtol=1e-12)

@@ -473,6 +473,12 @@ def test_counts_are_jeffreys_beta(counts):
     assert read.ppf(0.3) == stats.beta(k + 0.5, n - k + 0.5).ppf(0.3)
 
 
+@pytest.mark.parametrize("rows", [10**16, 10**400])
+def test_counts_that_no_survey_has_are_refused(rows):
+    with pytest.raises(InputError, match=r"^the survey has more than 1e\+15 rows; check its counts"):
+        survey_prior(1, rows)
+
+
 @pytest.mark.parametrize(
     ("option", "prior"), [(["--source-prior", "0.1-0.2"], (0.1, 0.2)), (["--source-prior-counts", "37/250"], SURVEY)]
 )

@@ -73,6 +73,18 @@ def test_a_file_that_cannot_reach_the_disk_leaves_the_old_one(tmp_path, monkeypa
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["a"]
 
 
+def test_errors_of_other_files_are_not_errors_of_writing(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    with pytest.raises(FileNotFoundError, match=r"input\.csv"), atomic_write(path):
+        (tmp_path / "input.csv").read_text()
+    with pytest.raises(InputError, match=r"^Cannot write .*: No such file"), atomic_write(path) as draft:
+        (draft.parent / "folder" / "b").write_text("new")
+    with pytest.raises(InputError, match=r"^Cannot write .*: No such file"), atomic_write(path):
+        pass  # no draft was written
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["a"]
+
+
 @pytest.mark.parametrize("name", ["lock", "draft", "a" * 255])
 def test_a_file_may_have_any_name(name, tmp_path):
     for text in ("one", "two"):

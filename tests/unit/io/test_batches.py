@@ -237,6 +237,29 @@ def test_a_quotation_mark_for_inches_is_no_quotation(tmp_path):
     assert max(map(len, batches)) <= 1100 and sum(map(len, batches)) == 5000
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 1000])
+def test_quoted_cells_with_line_breaks_are_whole_next_to_quotation_marks_for_inches(rows, tmp_path):
+    lines = [f'{k}" pipe,"one\ntwo",{k}' if k % 3 else f'{k},"one",{k}' for k in range(20)]
+    path = write(tmp_path / "t.csv", "\n".join(["size,text,x", *lines]))
+    made = join_tables(list(Chunks.from_source(path, "target", rows_per_chunk=rows)), "all")
+    for cells, expected in zip(made.cells, read_table(path, "target").cells, strict=True):
+        np.testing.assert_array_equal(cells, expected)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 50, 1000])
+def test_a_quotation_mark_that_is_not_closed_is_refused_in_batches(rows, tmp_path):
+    lines = [f"{k},{k}" for k in range(3000)]
+    lines[10] = '10,"10'
+    path = write(tmp_path / "t.csv", "\n".join(["a,b", *lines]))
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    for source in (path, packed, Piped("standard input", path.read_bytes())):
+        batches = Chunks.from_source(source, "target", rows_per_chunk=rows)
+        for read in (lambda b: list(b), lambda b: b.sample(5, np.random.default_rng(0)), lambda b: list(b.after(20))):
+            with pytest.raises(InputError, match=r"^target \(.*\) has a quotation mark in line 12 that is not closed"):
+                read(batches)
+
+
 def test_empty_cells_between_tabs_are_a_row_and_blank_lines_are_none(tmp_path):
     path = write(tmp_path / "t.tsv", "a\tb\n1\t2\n\t\n\n3\t4\n  \n5\t6")
     read = join_tables(list(Chunks.from_source(path, "target", rows_per_chunk=2)), "all")

@@ -30,7 +30,7 @@ def said(positive, unlabeled, target):
         warnings.simplefilter("always")
         tables = (positive, "positive"), (unlabeled, "unlabeled"), (target, "target")
         P, U, T = (read_table(table, name) for table, name in tables)
-        encode_tables(P, U, [T], [], "auto")
+        encode_tables([P], U, [T], [], "auto")
     return [w for w in told if issubclass(w.category, PriorShiftWarning)]
 
 

@@ -35,7 +35,7 @@ def samples():
 def uses_of(positive, unlabeled, target, **stated):
     options = InputOptions.from_arguments(**stated)
     problem = load_problem(positive=positive, unlabeled=unlabeled, target=target, options=options)
-    return column_uses(problem.positive.data, problem.unlabeled.data, [problem.target.data], problem.columns)
+    return column_uses([problem.positive.data], problem.unlabeled.data, [problem.target.data], problem.columns)
 
 
 def test_every_use_of_a_column(samples):

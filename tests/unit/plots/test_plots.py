@@ -406,3 +406,53 @@ def test_what_is_of_another_kind_is_refused_in_a_sentence(estimate):
     for wrong in (estimate, {"a": 0.3}, [estimate]):
         with pytest.raises(InputError, match=r"mapping"):
             SeriesDisplay.from_estimates(wrong)
+
+
+@pytest.fixture(scope="module")
+def class_priors():
+    shares = {"a": 0.2, "b": 0.3}
+    s = ps.simulate.gaussian_classes(shares, {"a": 0.5, "b": 0.1}, n_source=400, n_target=400, random_state=0)
+    return ps.MulticlassShift(shares, random_state=0).fit(s.X, s.y).estimate(s.target)
+
+
+def test_shares_of_classes_are_drawn_with_intervals_and_source(class_priors):
+    display = ps.plots.displays_of(class_priors)["shares"]
+    ax = display.plot().ax_
+    points = {line.get_label(): line.get_xdata() for line in ax.lines}
+    np.testing.assert_allclose(points["target"], [estimate.value for estimate in class_priors.values()])
+    np.testing.assert_allclose(points["source"], [0.2, 0.3, 0.5])
+    for name, estimate in class_priors.items():
+        assert f"{name} {estimate.value:.3f} ({estimate.interval.low:.3f} to" in display.description
+
+
+def test_the_joint_region_of_three_classes_is_drawn_in_a_triangle(class_priors):
+    display = ps.plots.displays_of(class_priors)["simplex"]
+    ax = display.plot().ax_
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "rest"]
+    is_inside = display.p_values >= 0.05
+    lows, highs = display.points[is_inside].min(axis=0), display.points[is_inside].max(axis=0)
+    for k, estimate in enumerate(class_priors.values()):  # the region is somewhat larger than single intervals
+        assert lows[k] < estimate.interval.low and highs[k] > estimate.interval.high
+        assert highs[k] - lows[k] < 1.7 * estimate.interval.width
+    best = display.points[np.argmax(display.p_values)]
+    assert np.abs(best - [estimate.raw for estimate in class_priors.values()]).max() < 0.02
+    outside = display.points[~is_inside]
+    assert not any(class_priors.contains({"a": a, "b": b}) for a, b, _ in outside[::97].tolist())
+    assert 0.001 < display.region_share < 0.2 and "takes 5% of all possible shares" in display.description
+
+
+def test_the_region_of_precise_estimates_has_many_points():
+    shares, rows = {"a": 0.2, "b": 0.3}, {"n_class": 4000, "n_source": 8000, "n_target": 8000}
+    s = ps.simulate.gaussian_classes(shares, {"a": 0.5, "b": 0.02}, **rows, dimension=2, random_state=0)
+    shift = ps.MulticlassShift(shares, repeats=1, random_state=0)
+    display = ps.plots.displays_of(shift.fit(s.X, s.y).estimate(s.target))["simplex"]
+    assert (display.p_values >= 0.05).sum() > 50 and display.region_share < 0.01
+
+
+def test_a_triangle_needs_three_classes():
+    shares = dict.fromkeys("abc", 0.2)
+    s = ps.simulate.gaussian_classes(shares, shares, n_class=50, n_source=200, n_target=200, random_state=0)
+    found = ps.MulticlassShift(shares, random_state=0).fit(s.X, s.y).estimate(s.target)
+    assert set(ps.plots.displays_of(found)) == {"shares"}
+    with pytest.raises(InputError, match="three corners"):
+        ps.plots.simplex(found)

@@ -1,10 +1,13 @@
 """Tests of a ratio, given that P was found distinguishable from U."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from priorshift.scores.ratio_test import _given_separation
+from priorshift.errors import WeakSeparationWarning
+from priorshift.scores.ratio_test import _given_separation, warn_not_separable
 
 
 @pytest.mark.parametrize("correlation", [-0.95, -0.5, 0.0, 0.4, 0.9])
@@ -46,3 +49,18 @@ def test_levels_beyond_the_smallest_tail_stay_finite(correlation):
     assert np.isfinite(found).all() and (np.diff(found) > 0).all()
     is_far = np.sign(level) == np.sign(correlation)  # from where the statistic is cut off
     np.testing.assert_allclose(found[is_far], level[is_far], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("separation", "words"),
+    [
+        (-0.4, "their separation is -0.4 times its standard error"),
+        (-1e9, "their separation is negative, and its standard error is nearly 0"),
+        (float("inf"), "their separation is positive, and its standard error is nearly 0"),
+    ],
+)
+def test_a_separation_without_sampling_error_is_described_in_words(separation, words):
+    with pytest.warns(WeakSeparationWarning) as caught:
+        warn_not_separable(SimpleNamespace(separation=separation), (5, 9), "every prior is possible")
+    assert f"({words}), so every prior is possible." in str(caught[0].message)
+    assert ("swapped" in str(caught[0].message)) == (separation < -5)

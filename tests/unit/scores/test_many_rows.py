@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import priorshift as ps
-from priorshift.scores import mixture, scored_source
-from priorshift.scores.cross_fitting import Ridge, has_large_ties
+from priorshift.scores import class_scores, mixture, scored_source
+from priorshift.scores.cross_fitting import Ridge, fourier_features, has_large_ties
 from priorshift.scores.mixture import p_values
 
 RNG = np.random.default_rng(0)
@@ -132,3 +132,28 @@ def test_a_model_of_a_stream_scores_in_single_precision_unless_ties_are_large(sa
     )
     binary = [np.sign(sample.positive), np.sign(sample.unlabeled)]
     assert not ps.sketch.ScoreModel.fit(*binary, use_km2=False)._is_single
+
+
+def test_features_in_single_precision_are_those_in_double():
+    rows, frequencies = RNG.normal(size=(700, 4)), RNG.normal(size=(4, 30))
+    angles = rows @ frequencies
+    expected = np.column_stack([np.cos(angles), np.sin(angles), np.full(700, np.sqrt(30))]) / np.sqrt(30)
+    np.testing.assert_allclose(fourier_features(rows, frequencies), expected, atol=1e-13)
+    single = fourier_features(rows.astype(np.float32), frequencies.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, expected, atol=1e-5)
+    assert fourier_features(rows.astype(np.float32), frequencies).dtype == np.float64  # as one class is fitted
+
+
+def test_shares_of_several_classes_in_single_precision_are_those_in_double(monkeypatch):
+    source, target = {"a": 0.2, "b": 0.3}, {"a": 0.5, "b": 0.1}
+    s = ps.simulate.gaussian_classes(source, target, random_state=0)
+    double = ps.MulticlassShift(source, random_state=0).fit(s.X, s.y)
+    monkeypatch.setattr(class_scores, "SINGLE_ROWS", 100)
+    single = ps.MulticlassShift(source, random_state=0).fit(s.X, s.y)
+    assert single._functions.models[0][0].frequencies.dtype == np.float32
+    assert double._functions.models[0][0].frequencies.dtype == np.float64
+    first, second = double.estimate(s.target), single.estimate(s.target)
+    for name in first:
+        assert second[name].value == pytest.approx(first[name].value, abs=1e-4)
+        assert second[name].interval.width == pytest.approx(first[name].interval.width, rel=1e-3)

@@ -254,7 +254,7 @@ def test_a_trial_succeeds_with_the_exponential_of_a_fraction(gamma):
 
 def test_integers_of_the_system_are_uniform_and_words_with_unequal_remainders_are_drawn_again(monkeypatch):
     for bound in (3, 200, 1000):
-        counts = np.bincount(private._system_integers(bound, 100_000), minlength=bound)
+        counts = np.bincount(private._system_integers(bound, 100_000).astype(np.int64), minlength=bound)
         assert len(counts) == bound and stats.chisquare(counts).pvalue > 1e-5
     words = iter([np.array([2**64 - 1, 7], np.uint64).tobytes(), np.array([9], np.uint64).tobytes()])
     monkeypatch.setattr(private.os, "urandom", lambda size: next(words))
@@ -691,11 +691,14 @@ def test_an_estimate_tells_the_budgets_of_private_samples(made, method):
     P, U, T = made()
     settings = {"source_prior": 0.2} | ({} if method is None else {"method": method})
     assert "private" not in ps.estimate_prior(P, U, T, **settings).details
-    U, T = release(U, 5, 1e-6, random_state=0), release(T, 3, 1e-5, random_state=0)
-    assert ps.estimate_prior(P, U, T, **settings).details["private"] == {
+    private = release(U, 5, 1e-6), release(T, 3, 1e-5)
+    assert ps.estimate_prior(P, *private, **settings).details["private"] == {
         "unlabeled": {"epsilon": 5, "delta": 1e-6},
         "target": {"epsilon": 3, "delta": 1e-5},
     }
+    seeded = release(U, 5, 1e-6, random_state=0), release(T, 3, 1e-5, random_state=0)
+    assert "private" not in ps.estimate_prior(P, *seeded, **settings).details
+    assert list(ps.estimate_prior(P, seeded[0], private[1], **settings).details["private"]) == ["target"]
 
 
 def test_an_unknown_source_prior_is_not_told_by_noise():

@@ -492,3 +492,27 @@ def test_a_prior_that_part_of_the_rows_contradicts_is_said(monkeypatch):
             ps.KM2, "_solve", lambda *a, **k: replace(with_another_bandwidth(*a, **k), standard_error=1.0)
         )
         ps.KM2().fit(s.X, s.y)
+
+
+@pytest.mark.parametrize("contradicting", [1, 2])
+def test_a_part_that_contradicts_the_prior_is_reported_whichever_of_the_two_it_is(contradicting, monkeypatch):
+    from dataclasses import replace
+
+    from priorshift.source_prior import km
+
+    monkeypatch.setattr(km, "_EXACT_ROWS", 300)
+    s = ps.simulate.gaussian(0.3, 0.6, 600, 10, distance=3.0, random_state=0)
+    solve, parts = ps.KM2._solve, []
+
+    def contradict(self, rows, sample, *args, **options):
+        solution = solve(self, rows, sample, *args, **options)
+        if len(sample.rows) < 600:
+            parts.append(sample)
+            if len(parts) == contradicting:
+                return replace(solution, ratio=1 / (1 - 0.9))
+        return solution
+
+    monkeypatch.setattr(ps.KM2, "_solve", contradict)
+    with pytest.warns(ApproximationWarning, match=r"0\.900 from 300 of them"):
+        ps.KM2().fit(s.X, s.y)
+    assert len(parts) == contradicting  # no further part is needed

@@ -1,10 +1,11 @@
-// From three files to a report.
+// From files to a report.
 
 import { ask, follow, leave } from "./ask.js";
-import { bringExample, counted, filesRead, makeCards, ROLES, setUp } from "./files.js";
+import { fileRoles, setUpClasses } from "./classes.js";
+import { bringExample, counted, filesRead, makeCard, makeCards, removeCard, ROLES, setUp } from "./files.js";
 import { columnSettings, fillIn, offerColumns, settings, showHints, showProblem, showScenario } from "./known.js";
 import { element, named, shown } from "./names.js";
-import { showDecisions, showReport, showVerdicts } from "./result.js";
+import { showClassDecisions, showDecisions, showReport, showVerdicts } from "./result.js";
 
 const part = (id) => document.querySelector(`#${id}`);
 const ids = (files) => Object.fromEntries(Object.entries(files).map(([role, file]) => [role, file.id]));
@@ -19,12 +20,13 @@ let command = ""; // for a shell; the page shows it with invisible characters es
 
 function filesChanged() {
   const files = filesRead();
-  const complete = ROLES.every((role) => files[role]);
+  const complete = fileRoles().every((role) => files[role]);
   part("read").hidden = part("known").hidden = !complete;
   part("start").disabled = !complete || running !== null;
   part("example-note").hidden = !ROLES.every((role) => files[role]?.name === `example-${role}.csv`);
   part("result-stale").hidden = false;
   reading++;
+  showHints();
   if (complete) {
     offerColumns(files);
     lookAtColumns();
@@ -47,7 +49,7 @@ async function lookAtColumns() {
     text.className = "problem";
     text.textContent = shown(error.message);
     part("read-columns").hidden = part("odd").hidden = true;
-    part("columns").open = true; // where most problems are solved
+    part("columns").open = !error.field; // where most problems are solved
   }
 }
 
@@ -156,7 +158,8 @@ function finish(status) {
 function showResult({ id, answer }) {
   const at = `tasks/${id}`;
   showVerdicts(answer.verdicts);
-  showDecisions(answer.decisions);
+  part("result").classList.toggle("several", answer.classes.length > 1);
+  (answer.classes.length > 1 ? showClassDecisions : showDecisions)(answer.decisions);
   showReport(`${at}/report`);
   part("open").href = `${at}/report`;
   part("entered").textContent = shown(`Used: ${answer.entered.join("; ")}.`);
@@ -167,7 +170,7 @@ function showResult({ id, answer }) {
   part("doubted").hidden = !answer.doubted;
   part("doubted").textContent = answer.doubted ?? "";
   command = answer.command;
-  part("command").textContent = shown(command);
+  part("command").textContent = command.split("\n").map(shown).join("\n");
   part("copied").textContent = "";
   part("result").hidden = false;
   part("result-stale").hidden = true;
@@ -201,6 +204,7 @@ async function copy() {
 }
 
 makeCards();
+setUpClasses(makeCard, removeCard, filesChanged);
 part("settings").addEventListener("submit", start);
 part("settings").addEventListener("input", settingsChanged);
 part("example").addEventListener("click", example);

@@ -1,6 +1,7 @@
-// The three cards: a file is chosen or dropped, sent at once, and its rows and columns are shown.
+// The cards of files: a file is chosen or dropped, sent at once, and its rows and columns are shown.
 
 import { ask, follow, send } from "./ask.js";
+import { fileRoles, suggestName } from "./classes.js";
 import { named, shown } from "./names.js";
 
 export const ROLES = ["positive", "unlabeled", "target"];
@@ -17,40 +18,49 @@ export function setUp(about, whenChanged) {
 
 // The files that were read without a problem, by role.
 export function filesRead() {
-  return Object.fromEntries(ROLES.filter((role) => cards[role].file?.look).map((role) => [role, cards[role].file]));
+  return Object.fromEntries(fileRoles().filter((role) => cards[role]?.file?.look).map((role) => [role, cards[role].file]));
 }
 
 export function makeCards() {
-  for (const role of ROLES) {
-    const box = document.querySelector(`[data-role="${role}"]`);
-    box.append(document.querySelector("#card").content.cloneNode(true));
-    const input = box.querySelector("input");
-    input.id = `${role}-input`;
-    input.setAttribute("aria-labelledby", `${role}-pick ${role}-heading`);
-    input.setAttribute("aria-describedby", `${role}-help`);
-    box.querySelector(".pick span").id = `${role}-pick`;
-    const card = (cards[role] = { role, box, input, file: null, turn: 0 });
-    input.addEventListener("change", () => {
-      if (input.files.length) bring(card, input.files[0]);
-      input.value = "";
-    });
-    box.querySelector(".remove").addEventListener("click", () => {
-      remove(card);
-      input.focus();
-    });
-    box.querySelector(".remove").setAttribute("aria-describedby", `${role}-heading`);
-    box.addEventListener("dragover", () => box.classList.add("over"));
-    box.addEventListener("dragleave", () => box.classList.remove("over"));
-    box.addEventListener("drop", (event) => {
-      if (event.dataTransfer.files.length) bring(card, event.dataTransfer.files[0]);
-    });
-  }
+  for (const role of ROLES) makeCard(role);
   for (const kind of ["dragover", "drop"]) {
     window.addEventListener(kind, (event) => {
       event.preventDefault(); // otherwise the browser would open the file
-      if (kind === "drop") for (const role of ROLES) cards[role].box.classList.remove("over");
+      if (kind === "drop") for (const { box } of Object.values(cards)) box.classList.remove("over");
     });
   }
+}
+
+export function makeCard(role) {
+  const box = document.querySelector(`[data-role="${role}"]`);
+  box.append(document.querySelector("#card").content.cloneNode(true));
+  const input = box.querySelector("input[type=file]");
+  input.id = `${role}-input`;
+  input.setAttribute("aria-labelledby", `${role}-pick ${role}-heading`);
+  input.setAttribute("aria-describedby", `${role}-help`);
+  box.querySelector(".pick span").id = `${role}-pick`;
+  const card = (cards[role] = { role, box, input, file: null, turn: 0 });
+  input.addEventListener("change", () => {
+    if (input.files.length) bring(card, input.files[0]);
+    input.value = "";
+  });
+  box.querySelector(".remove").addEventListener("click", () => {
+    remove(card);
+    input.focus();
+  });
+  box.querySelector(".remove").setAttribute("aria-describedby", `${role}-heading`);
+  box.addEventListener("dragover", () => box.classList.add("over"));
+  box.addEventListener("dragleave", () => box.classList.remove("over"));
+  box.addEventListener("drop", (event) => {
+    if (event.dataTransfer.files.length) bring(card, event.dataTransfer.files[0]);
+  });
+}
+
+export function removeCard(role) {
+  const card = cards[role];
+  card.turn++;
+  forget(card);
+  delete cards[role];
 }
 
 export async function bringExample(answer) {
@@ -99,6 +109,7 @@ async function look(card, stored, turn) {
     show(card, "bad", stored.name, status.message ?? "The file could not be read.");
   } else {
     card.file.look = status.answer;
+    suggestName(card.role, stored.name);
     const { rows, columns } = status.answer;
     show(card, "good", stored.name, `${counted(rows, "row")}, ${counted(columns.length, "column")}`);
   }

@@ -1,6 +1,7 @@
 // The form: what the user knows, and which columns have a meaning.
 
 import { ask } from "./ask.js";
+import { classRoles, classSettings, hasRest, several, shareFields } from "./classes.js";
 import { named, shown } from "./names.js";
 
 const NONE = "";
@@ -29,22 +30,27 @@ export function columnSettings() {
   const scenario = chosen("scenario");
   const shared = scenario === "censoring" ? NONE : field("shared").value;
   const values = { scenario, shared: shared === IDENTICAL ? { identical: true } : shared || null };
-  for (const use of ["weights", "groups", "audit", "by"]) values[use] = field(use).value || null;
+  for (const use of ["weights", "groups", "by"]) values[use] = field(use).value || null;
+  if (!several()) values.audit = field("audit").value || null;
+  if (!hasRest()) values.shared = null;
+  if (!hasRest()) values.scenario = "case-control";
   const left = [...document.querySelectorAll("#drop input:checked")].map((box) => box.value);
-  return { ...values, drop: left };
+  return { ...values, drop: left, ...classSettings() };
 }
 
 export function settings() {
-  return { ...columnSettings(), prior: prior(), rule: rule(), ...typed("confidence", "threshold", "seed") };
+  const common = { ...columnSettings(), ...typed("confidence", "seed") };
+  return several() ? common : { ...common, prior: prior(), rule: rule(), ...typed("threshold") };
 }
 
 // How the app reads what was typed: 4,5 is 4.5% = 0.045.
 export async function showHints() {
   const turn = ++asked;
-  const texts = Object.entries(typed(...FIELDS)).filter(([, text]) => text);
+  const fields = [...FIELDS, ...shareFields()];
+  const texts = Object.entries(typed(...fields)).filter(([, text]) => text);
   const read = await ask("GET", `fields?${new URLSearchParams(texts)}`).catch(() => ({}));
   if (turn !== asked) return;
-  for (const id of FIELDS) {
+  for (const id of fields) {
     const hint = field(`${id}-hint`);
     const words = read[id] ?? "";
     if (hint && hint.textContent !== words) hint.textContent = words;
@@ -65,13 +71,14 @@ export function offerColumns(files) {
   );
   const every = [...new Set(Object.values(names).flat())];
   const has = (role) => (name) => names[role].includes(name);
-  offer("shared", every.filter(has("positive")).filter(has("unlabeled")), "nobody, or not known", [
+  const inSource = (name) => [...classRoles(), "unlabeled"].every((role) => names[role]?.includes(name));
+  offer("shared", every.filter(inSource), "nobody, or not known", [
     [IDENTICAL, "rows with the same values are the same"],
   ]);
   offer("by", names.target, "nothing, there is one");
   offer("groups", every.filter((name) => Object.keys(names).every((role) => has(role)(name))), "no rows belong together");
   offer("weights", every, "none, all rows count the same");
-  offer("audit", every.filter((name) => has("unlabeled")(name) || has("target")(name)), "none");
+  offer("audit", every.filter((name) => names.unlabeled?.includes(name) || has("target")(name)), "none");
   offerDrop(every);
 }
 
@@ -108,12 +115,12 @@ export function showScenario() {
 export function showProblem(error) {
   const box = field("settings-problem");
   const input = error?.field ? field(error.field) : null;
-  const place = input?.closest("fieldset, .grid > div");
+  const place = input?.closest("fieldset, .grid > div, .class-name");
   if (place) place.append(box);
   else field("go").before(box);
   box.hidden = !error;
   box.textContent = error ? shown(error.message) : "";
-  for (const input of document.querySelectorAll("#settings [aria-invalid]")) {
+  for (const input of document.querySelectorAll("main [aria-invalid]")) {
     input.removeAttribute("aria-invalid");
     if (input.getAttribute("aria-describedby") === box.id) input.removeAttribute("aria-describedby");
   }

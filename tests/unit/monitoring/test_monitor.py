@@ -1,0 +1,305 @@
+"""Monitor: batches over time, and the state that survives."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import priorshift as ps
+from priorshift.errors import InputError
+from priorshift.monitoring.state_file import locked, read_state, write_state
+
+PRIOR = 0.2
+COLUMNS = ["age", "pulse", "weight"]
+
+
+def table(share, count, seed, **columns):
+    rng = np.random.default_rng(seed)
+    positive = rng.random(count) < share
+    frame = pd.DataFrame(rng.normal(size=(count, 3)) + 1.5 * positive[:, None], columns=COLUMNS)
+    return frame.assign(**columns), positive
+
+
+@pytest.fixture(scope="module")
+def source():
+    return table(1.0, 200, 0)[0], table(PRIOR, 1000, 1)[0]
+
+
+@pytest.fixture(scope="module")
+def saved(source, tmp_path_factory):
+    path = tmp_path_factory.mktemp("monitor") / "fitted"
+    ps.Monitor(PRIOR, level=0.5, run_length=200).fit_samples(*source).save(path)
+    return path
+
+
+@pytest.fixture
+def monitor(saved):
+    return ps.Monitor.load(saved)
+
+
+def test_a_quiet_series_has_estimates_near_the_truth_and_no_alarm(monitor):
+    points = [monitor.update(table(PRIOR, 500, 10 + k)[0], name=f"day {k}") for k in range(4)]
+    for point in points:
+        assert abs(point.value - PRIOR) < 0.1
+        assert point.all_time.low < point.interval.low < PRIOR < point.interval.high < point.all_time.high
+        assert point.alarms == () and set(point.evidence) == set(point.limits) == {"above", "change", "assumption"}
+    assert monitor.points == points
+
+
+def test_a_loaded_model_names_what_changed_as_a_fitted_one(source, monitor):
+    assert monitor.model_.feature_names == ps.Monitor(PRIOR).fit_samples(*source).model_.feature_names
+
+
+def test_sorted_rows_raise_no_alarm(monitor):
+    for k in range(6):
+        point = monitor.update(table(PRIOR, 1000, 50 + k)[0].sort_values("age"), name=f"day {k}")
+        assert point.alarms == ()
+
+
+def test_names_of_batches_move_no_evidence(saved):
+    one, other = ps.Monitor.load(saved), ps.Monitor.load(saved)
+    for k in range(3):
+        rows = table(0.3, 200, 70 + k)[0]
+        assert one.update(rows, name=f"day {k}").evidence == other.update(rows, name=f"2026-11-0{k}").evidence
+
+
+def test_a_change_is_reported_with_its_size_and_start(monitor):
+    for k in range(3):
+        monitor.update(table(PRIOR, 500, 20 + k)[0], name=f"day {k}")
+    point = monitor.update(table(0.7, 500, 30)[0], name="day 3")
+    alarms = {alarm.rule: alarm for alarm in point.alarms}
+    assert set(alarms) == {"change", "level"}
+    assert alarms["change"].since == "day 3" and 0.5 in alarms["change"].interval
+    assert alarms["change"].size == pytest.approx(0.5, abs=0.1)
+    assert "50%" in alarms["level"].message and "ALARM" in str(point)
+    difference, interval = monitor.difference("day 0", "day 3")
+    assert 0.5 in interval and difference == pytest.approx(0.5, abs=0.12)
+    back = monitor.update(table(PRIOR, 500, 31)[0], name="day 4")  # compared with the new share
+    assert back.alarms[0].rule == "change" and back.alarms[0].size < -0.3
+
+
+def test_a_drift_breaks_the_assumption_until_it_is_acknowledged(monitor):
+    frame = table(PRIOR, 800, 40)[0]
+    frame["pulse"] = 3 * frame["pulse"]
+    point = monitor.update(frame, name="drift")
+    assert point.broke_assumption
+    assert monitor.update(table(PRIOR, 100, 41)[0], name="later").broke_assumption
+    assert monitor.update(frame.iloc[:0], name="nothing").broke_assumption
+    monitor.acknowledge()
+    assert not monitor.update(table(PRIOR, 100, 42)[0], name="after").broke_assumption
+
+
+def test_a_repeated_batch_is_ignored_and_another_one_of_its_name_is_refused(monitor):
+    frame = table(PRIOR, 300, 50)[0]
+    first = monitor.update(frame, name="monday")
+    state = monitor._to_state()
+    again = monitor.update(frame[COLUMNS[::-1]], name="monday")  # in another order of columns
+    assert again.status == "repeated" and again.value == first.value
+    assert monitor._to_state() == state
+    with pytest.raises(InputError, match="counted before"):
+        monitor.update(frame.iloc[1:], name="monday")
+    assert monitor._to_state() == state
+
+
+def test_the_last_batch_can_be_replaced_as_if_it_had_never_been(monitor, saved):
+    first, right, wrong = table(PRIOR, 300, 50)[0], table(PRIOR, 300, 51)[0], table(0.9, 300, 52)[0]
+    monitor.update(first, name="monday")
+    monitor.update(wrong, name="tuesday")
+    replaced = monitor.update(right, name="tuesday", replace=True)
+    other = ps.Monitor.load(saved)
+    other.update(first, name="monday")
+    assert other.update(right, name="tuesday") == replaced
+    assert len(monitor.points) == 2
+
+
+def test_the_same_rows_under_another_name_cause_a_warning(monitor):
+    frame = table(PRIOR, 300, 56)[0]
+    monitor.update(frame, name="monday")
+    with pytest.warns(ps.errors.DuplicateRowsWarning, match="'monday'"):
+        assert monitor.update(frame, name="tuesday").status == "ok"
+
+
+def test_all_time_intervals_contain_those_of_the_batch_even_without_label_shift(monitor):
+    frame = table(PRIOR, 300, 57)[0]
+    frame["age"] = 100 * frame["age"]
+    point = monitor.update(frame, name="cents")
+    assert point.all_time.low <= point.interval.low and point.interval.high <= point.all_time.high
+    assert "column 'age'" in str(point) or "the scores" in str(point)
+
+
+def test_an_earlier_batch_that_is_replaced_changes_its_estimate_alone(monitor):
+    right, wrong = table(PRIOR, 300, 53)[0], table(0.9, 300, 54)[0]
+    monitor.update(wrong, name="monday")
+    monitor.update(right, name="tuesday")
+    evidence = monitor._series[""].change.evidence
+    with pytest.raises(InputError, match="no batch 'sunday'"):
+        monitor.update(right, name="sunday", replace=True)
+    corrected = monitor.update(right.iloc[1:], name="monday", replace=True)
+    assert abs(corrected.value - PRIOR) < 0.1 and [point.name for point in monitor.points] == ["monday", "tuesday"]
+    assert monitor._series[""].change.evidence == evidence
+
+
+def test_empty_and_tiny_batches_are_recorded(monitor):
+    frame = table(PRIOR, 300, 55)[0]
+    empty = monitor.update(frame.iloc[:0], name="sunday")
+    assert (empty.status, empty.rows, empty.value, empty.alarms) == ("empty", 0, None, ())
+    tiny = monitor.update(frame.iloc[:1], name="monday")
+    assert tiny.status == "no estimate" and tiny.value is None
+    assert [point.rows for point in monitor.points] == [0, 1]
+    with pytest.raises(InputError, match="with rows"):
+        monitor.difference("sunday", "monday")
+
+
+def test_a_state_that_was_saved_goes_on_where_it_was(monitor, saved, tmp_path):
+    for k in range(3):
+        monitor.update(table(PRIOR, 200, 60 + k)[0], name=f"day {k}", time=f"2026-01-0{k + 1}")
+    monitor.save(tmp_path / "all")
+    monitor.save_state(tmp_path / "state.json")
+    assert json.loads((tmp_path / "state.json").read_text())["version"] == 1
+    whole, split = ps.Monitor.load(tmp_path / "all"), ps.Monitor.load(saved, state=tmp_path / "state.json")
+    batch = table(0.4, 200, 70)[0]
+    points = [each.update(batch, name="next") for each in (monitor, whole, split)]
+    assert points[0] == points[1] == points[2]
+    assert split.level == 0.5 and split.run_length == 200
+
+
+def test_a_column_may_be_called_score(source, tmp_path):
+    positive, unlabeled = (frame.rename(columns={"age": "score"}) for frame in source)
+    ps.Monitor(PRIOR).fit_samples(positive, unlabeled).save(tmp_path / "fitted")
+    assert ps.Monitor.load(tmp_path / "fitted").update(unlabeled, name="a").value == pytest.approx(PRIOR, abs=0.05)
+
+
+def test_a_state_of_another_model_or_a_damaged_one_is_refused(monitor, source, tmp_path):
+    monitor.save_state(tmp_path / "state.json")
+    ps.Monitor(0.3).fit_samples(*source).save(tmp_path / "other")
+    with pytest.raises(InputError, match="another model"):
+        ps.Monitor.load(tmp_path / "other", state=tmp_path / "state.json")
+    text = (tmp_path / "state.json").read_text()
+    for damaged in (text[:-30], text.replace('"alpha":0.05', '"alpha":0.06'), "{}", "[", ""):
+        (tmp_path / "damaged.json").write_text(damaged)
+        with pytest.raises(InputError, match=r"damaged\.json"):
+            read_state(tmp_path / "damaged.json")
+
+
+def test_a_newer_state_is_refused_with_its_version(tmp_path):
+    write_state(tmp_path / "state.json", {})
+    text = (tmp_path / "state.json").read_text().replace('"version":1', '"version":2')
+    (tmp_path / "state.json").write_text(text)
+    with pytest.raises(InputError, match="newer version"):
+        read_state(tmp_path / "state.json")
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    with locked(path), pytest.raises(InputError, match="another process"), locked(path):
+        pass
+    with locked(tmp_path / "state.json"):
+        pass
+
+
+def test_series_share_one_budget_and_are_separate(source):
+    unlabeled = source[1].assign(region=np.where(np.arange(len(source[1])) % 2, "north", "south"))
+    monitor = ps.Monitor(PRIOR, by="region", run_length=200).fit_samples(source[0], unlabeled)
+    frame = pd.concat([table(PRIOR, 400, 80, region="north")[0], table(0.8, 400, 81, region="south")[0]])
+    points = monitor.update(frame, name="day 0")
+    assert set(points) == {"north", "south"}
+    assert points["north"].alarms == () and points["south"].alarms[0].rule == "change"
+    assert points["north"].limits["change"] == pytest.approx(400)
+    only = monitor.update(table(PRIOR, 100, 82, region="north")[0], name="day 1")
+    assert only["south"].status == "empty" and only["north"].rows == 100
+    with pytest.raises(InputError, match="'west'"):
+        monitor.update(table(PRIOR, 100, 83, region="west")[0], name="day 2")
+    with pytest.raises(InputError, match="no series"):
+        monitor.difference("day 0", "day 1")
+
+
+def test_the_first_batches_can_be_the_reference(source):
+    monitor = ps.Monitor(PRIOR, reference=3, run_length=200).fit_samples(*source)
+    points = [monitor.update(table(0.6, 400, 90 + k)[0], name=str(k)) for k in range(6)]
+    assert [point.status for point in points] == ["reference"] * 3 + ["ok"] * 3
+    assert all(point.alarms == () for point in points)  # 60% is what the reference has
+    point = monitor.update(table(0.2, 400, 99)[0], name="changed")
+    assert point.alarms[0].rule == "change" and -0.4 in point.alarms[0].interval
+
+
+def test_groups_and_weights_need_a_reference_of_their_kind(source):
+    monitor = ps.Monitor(PRIOR, groups="patient", weights="w").fit_samples(*source)
+    grouped = table(PRIOR, 300, 100, patient=np.arange(300) // 3)[0]
+    with pytest.raises(InputError, match="groups"):
+        monitor.update(grouped, name="day 0")
+    with pytest.raises(InputError, match="weights"):
+        monitor.update(table(PRIOR, 300, 101, w=np.arange(300) % 3 + 1)[0], name="day 0")
+    assert monitor.points == []
+    with_groups = source[1].assign(patient=[f"s{k // 3}" for k in range(len(source[1]))])
+    monitor = ps.Monitor(PRIOR, groups="patient").fit_samples(source[0], with_groups)
+    assert monitor.update(grouped, name="day 0").alarms == ()
+
+
+def test_groups_widen_the_interval_and_weights_move_the_estimate(source):
+    monitor = ps.Monitor(PRIOR, groups="patient", weights="w", reference=1).fit_samples(*source)
+    frame, positive = table(0.4, 400, 102)
+    copies = pd.concat([frame] * 4)
+    points = {
+        "rows": monitor.update(frame, name="rows"),
+        "copies": monitor.restart().update(copies, name="copies"),
+        "groups": monitor.restart().update(copies.assign(patient=list(range(400)) * 4), name="groups"),
+        "weighted": monitor.restart().update(frame.assign(w=np.where(positive, 3.0, 1.0)), name="weighted"),
+    }
+    width = {name: point.interval.width for name, point in points.items()}
+    assert width["copies"] < width["groups"] == pytest.approx(width["rows"], rel=0.02)
+    assert points["groups"].value == pytest.approx(points["rows"].value, abs=0.005)
+    assert points["weighted"].value == pytest.approx(
+        3 * positive.sum() / (3 * positive.sum() + (~positive).sum()), abs=0.08
+    )
+
+
+def test_an_audit_in_a_batch_decides_the_interval(source):
+    monitor = ps.Monitor(PRIOR, audit="looked_up").fit_samples(*source)
+    frame, positive = table(0.4, 400, 103)
+    looked_up = np.where(np.arange(400) < 100, positive, np.nan)
+    point = monitor.update(frame.assign(looked_up=looked_up), name="audited")
+    assert point.interval.method == "audit" and 0.4 in point.interval
+
+
+def test_fit_takes_rows_with_labels(source):
+    X, y = pd.concat(source), np.repeat([1, 0], [len(part) for part in source])
+    first = ps.Monitor(PRIOR).fit(X, y)
+    second = ps.Monitor(PRIOR).fit_samples(*source)
+    batch = table(PRIOR, 200, 110)[0]
+    assert first.update(batch, name="a") == second.update(batch, name="a")
+
+
+def test_an_unknown_source_prior_is_estimated_and_stored(source, tmp_path):
+    monitor = ps.Monitor().fit_samples(*source)
+    batch = table(PRIOR, 400, 111)[0]
+    monitor.save(tmp_path / "saved")
+    point = ps.Monitor.load(tmp_path / "saved").update(batch, name="a")
+    assert PRIOR in point.interval
+    assert monitor.update(batch, name="a") == point
+
+
+@pytest.mark.parametrize(
+    ("settings", "keyword"),
+    [
+        ({"level": 1.5}, "level"), ({"level": (0.5, 0.2)}, "smaller"), ({"false_alarm": 0}, "false_alarm"),
+        ({"run_length": 0.5}, "run_length"), ({"reference": "first"}, "reference"), ({"confidence": 2}, "confidence"),
+        ({"scenario": "other"}, "scenario"), ({"by": "region"}, "region"), ({"source_prior": 2}, "source_prior"),
+        ({"by": "region", "series": ["a", "a"]}, "different"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_refused(source, settings, keyword):
+    with pytest.raises(InputError, match=keyword):
+        ps.Monitor(**{"source_prior": PRIOR, **settings}).fit_samples(*source)
+
+
+def test_a_monitor_that_is_not_fitted_says_so():
+    with pytest.raises(InputError, match="fit"):
+        ps.Monitor().update([[1.0]], name="a")
+
+
+def test_inputs_are_not_modified(monitor):
+    frame = table(PRIOR, 50, 112)[0]
+    before = frame.copy()
+    monitor.update(frame, name="a")
+    pd.testing.assert_frame_equal(frame, before)
