@@ -2,7 +2,7 @@
 
 The share is that of the source in all batches, and the level is this share, so that the level rule is at the edge of
 what it may not report. Classes are normal, ten columns whose means differ by 0.6. Every run has a new source, except
-that an unknown source prior is estimated from 20 sources. In runs with groups, four rows of one class are a group.
+that five runs in a row share one if the source prior is estimated. In runs with groups, four rows of one class are a group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from experiments.study import Line, Trial
 from experiments.text_tables import markdown_table
 
 _BATCHES = 1000
-_SOURCES = 20  # of which an unknown source prior is estimated
+_RUNS_PER_SOURCE = 5  # if the source prior is estimated
 _RUN_LENGTH = 200.0  # stated; short, so that a run has several false alarms
 
 
@@ -26,7 +26,7 @@ def measure(
     ever, alarms, batches = [], {"change": 0, "assumption": 0}, 0
     for run in range(repetitions):
         rng = np.random.default_rng([28, run, round(1e4 * source_prior), rows, positives, unlabeled, grouped])
-        sample = population(source_prior, known, 0 if known else run % _SOURCES)
+        sample = population(source_prior, known, 0 if known else run // _RUNS_PER_SOURCE)
         model = sample.draw_source(positives, unlabeled, grouped, rng) if known else sample.fitted
         series = start_series(model, source_prior if rule == "level" else None, _RUN_LENGTH)
         largest, groups = -np.inf, np.arange(rows) // GROUP if grouped else None
@@ -74,11 +74,11 @@ _SETTINGS = [
     ("level", 0.1, True, 2000, 500, 5000, False, 500),
     ("level", 0.1, True, 200, 50, 500, False, 500),
     ("level", 0.1, True, 200, 500, 5000, True, 500),
-    *(("level", prior, False, 200, 500, 5000, False, 100) for prior in (0.01, 0.1, 0.5)),
-    *(("others", prior, True, 200, 500, 5000, False, 200) for prior in (0.01, 0.1, 0.9)),
-    ("others", 0.1, True, 200, 50, 500, False, 200),
-    ("others", 0.1, True, 200, 500, 5000, True, 200),
-    ("others", 0.1, True, 2000, 500, 5000, False, 100),
+    *(("level", prior, False, 200, 500, 5000, False, 500) for prior in (0.01, 0.1, 0.5)),
+    *(("others", prior, True, 200, 500, 5000, False, 500) for prior in (0.01, 0.1, 0.9)),
+    ("others", 0.1, True, 200, 50, 500, False, 500),
+    ("others", 0.1, True, 200, 500, 5000, True, 500),
+    ("others", 0.1, True, 2000, 500, 5000, False, 500),
 ]
 TRIAL = Trial(
     "monitor_quiet",

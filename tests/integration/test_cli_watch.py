@@ -322,3 +322,38 @@ def test_a_log_without_new_batches_is_not_written(tables, tmp_path):
     os.utime(tmp_path / "log", (1, 1))
     SeriesLog.read(tmp_path / "log").append(monitor)
     assert (tmp_path / "log").stat().st_mtime == 1
+
+
+def test_a_command_that_adds_no_batch_starts_no_state(watch, tmp_path, tables):
+    for words, reason in (
+        ("--replay missing.csv", "missing.csv"), ("--acknowledge", "--acknowledge needs a state"),
+        ("--target @none_such.csv", "none_such"),
+    ):  # fmt: skip
+        code, out, err = watch(f"{STATE} {words}")
+        assert code == 2 and out == "" and reason in err and "Traceback" not in err
+        assert not (tmp_path / "state.json").exists()
+
+
+def test_a_lost_state_is_noticed_by_its_log(watch, tmp_path):
+    assert watch(f"{STATE} --target @quiet.csv --log series.jsonl")[0] == 0
+    (tmp_path / "state.json").unlink()
+    code, out, err = watch(f"{STATE} --target @history/0.csv --log series.jsonl")
+    assert code == 2 and out == "" and "restore the state" in err
+    assert not (tmp_path / "state.json").exists()
+    assert watch(f"{STATE} --target @history/0.csv --log other.jsonl")[0] == 0
+
+
+def test_a_replay_tells_new_batches_from_repeated_ones(watch):
+    assert "3 batches replayed;" in watch(f"{STATE} --replay @history")[2]
+    assert "of which 3 had been counted before" in watch(f"{STATE} --replay @history")[2]
+
+
+def test_page_and_metrics_after_an_acknowledgement(watch, tmp_path):
+    pytest.importorskip("jinja2")
+    outputs = "--report page.html --metrics share.prom"
+    assert watch(f"{STATE} --target @drift.csv {outputs}")[0] == 4
+    assert "do not trust the estimates" in (tmp_path / "page.html").read_text()
+    assert 'priorshift_evidence{series="",rule="assumption"}' in (tmp_path / "share.prom").read_text()
+    assert watch(f"{STATE} --acknowledge {outputs}")[0] == 0
+    assert "<strong>do not trust the estimates</strong>" not in (tmp_path / "page.html").read_text()
+    assert 'priorshift_evidence{series="",rule="assumption"}' not in (tmp_path / "share.prom").read_text()

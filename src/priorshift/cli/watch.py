@@ -206,16 +206,23 @@ def _watch(args: argparse.Namespace, files: dict[str, str]) -> int:
     """Add batches to the state, write what was asked for, and return the exit code of the worst batch."""
     monitor, is_new = _load(args)
     log = None if args.log is None else SeriesLog.read(args.log)
+    if is_new and log is not None and log.digests:
+        raise InputError(
+            f"--log {args.log} has batches, but --state {args.state} does not exist; restore the state, or name "
+            "another --log to start again."
+        )
     if args.acknowledge:
+        if is_new:
+            raise InputError(f"--acknowledge needs a state, but --state {args.state} does not exist; check its name.")
         _acknowledge(args, monitor)
-    worst, is_changed = 0, is_new or args.acknowledge
+    worst, is_changed = 0, args.acknowledge
     if args.replay:
         worst = max(worst, _replay(args, monitor, files))
         is_changed = False
     else:
         for name, path in files.items():
             points = _update(args, monitor, name, _open("--target", path))
-            is_changed = is_changed or any(point.status != "repeated" for point in points)
+            is_changed = is_changed or is_new or any(point.status != "repeated" for point in points)
     with _explained_interrupt(args):
         if is_changed:
             monitor.save_state(args.state)
@@ -289,7 +296,7 @@ def _update(args: argparse.Namespace, monitor: Monitor, name: str, data: Any) ->
 
 def _replay(args: argparse.Namespace, monitor: Monitor, files: dict[str, str]) -> int:
     """Add the batches of a history, and print each; write the state now and then, and return the worst exit code."""
-    worst, saved_at = 0, time.monotonic()
+    worst, saved_at, repeated = 0, time.monotonic(), 0
     is_terminal = sys.stdout is not None and sys.stdout.isatty()  # whose lines are progress enough
     with _explained_interrupt(args), track_progress("replay", len(files)) as advance:
         for name, path in files.items():
@@ -298,14 +305,17 @@ def _replay(args: argparse.Namespace, monitor: Monitor, files: dict[str, str]) -
             try:
                 points = _update(args, monitor, name, path)
             except InputError:
-                monitor.save_state(args.state)  # of the batches before this one
+                if monitor.points:
+                    monitor.save_state(args.state)  # of the batches before this one
                 raise
+            repeated += all(point.status == "repeated" for point in points)
             worst = max(worst, _show(args, monitor, name, points))
             if time.monotonic() - saved_at > _SECONDS:
                 monitor.save_state(args.state)
                 saved_at = time.monotonic()
         monitor.save_state(args.state)
-    print_note(f"{len(files)} batches replayed; the state is in {args.state}.")
+    before = f", of which {repeated} had been counted before" if repeated else ""
+    print_note(f"{len(files)} batches replayed{before}; the state is in {args.state}.")
     return worst
 
 
@@ -331,7 +341,7 @@ def _show(args: argparse.Namespace, monitor: Monitor, name: str, points: Sequenc
         lines = str(point).split("\nALARM: ")
         texts = [printable(line).replace("\n", "\\n").replace("\t", "\\t") for line in lines]
         print(f"\n{colored('ALARM:', RED)} ".join(texts))
-    if code == BROKEN and not any(point.broke_assumption for point in points):
+    if code == BROKEN and not args.replay and not any(point.broke_assumption for point in points):
         print_note("the rows of a later batch no longer follow label shift; check the data, and pass --acknowledge.")
     return code
 

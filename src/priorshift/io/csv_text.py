@@ -342,7 +342,8 @@ def read_columns(file: TextIO, start: int, layout: CsvLayout) -> list[Column]:
         cells, lines = read_cells(file, layout, wanted)
         values = None
     if not lines:
-        raise EmptyTableError(f"{layout.name} has a header but no rows; pass a file with at least two rows.")
+        names = [layout.header[k] for k in features] if layout.header else []
+        raise EmptyTableError(f"{layout.name} has a header but no rows; pass a file with at least two rows.", names)
     feature_cells = {k: cells.pop(k) for k in features if k in cells}  # none if NumPy has read them
     texts = {k: [cell.strip() for cell in column] for k, column in cells.items()}
     texts = _with_points(texts, values, feature_cells, layout.decimal_mark)

@@ -38,6 +38,7 @@ from priorshift.io.tables import (
     check_finite,
     check_numbers,
     empty_table_error,
+    largest_size,
 )
 from priorshift.io.workbooks import read_workbook
 
@@ -159,7 +160,7 @@ def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
     frame = nw.from_native(source, eager_only=True)
     features, extra, dropped = selection.split(columns)
     if not (len(frame) and features):
-        raise empty_table_error(name, (len(frame), len(features)), [*dropped, *extra])
+        raise empty_table_error(name, (len(frame), len(features)), [*dropped, *extra], features)
     other_fields: dict[str, Any] = {
         "columns": tuple(features),
         "extra": {column: _extra_column(frame[column]) for column in extra},
@@ -171,8 +172,9 @@ def _from_frame(source: Any, name: str, selection: ColumnSelection) -> Table:
     if len(plain_numbers) == len(features):
         values = np.column_stack(plain_numbers)
         values = values if values.dtype.kind == "f" else values.astype(np.float64)
-        if not np.isnan(values.min()):  # the minimum is NaN if any value is
-            return check_finite(Table(name, values, **other_fields))
+        largest = largest_size(values)
+        if not np.isnan(largest):
+            return check_finite(Table(name, values, **other_fields), largest)
     cells = [cells_of_series(frame[column], f"column {column!r} of {name}") for column in features]
     return Table.from_cells(name, cells, **other_fields)
 
@@ -215,9 +217,8 @@ def _from_array(source: Any, name: str) -> Table:
             numbers = array if array.dtype.itemsize <= 8 else array.astype(np.float64)  # no extended precision
         elif array.dtype.kind not in "mM":
             numbers = _as_floats(array)
-    # the minimum is NaN if any number is
-    if numbers is not None and not (numbers.dtype.kind == "f" and np.isnan(numbers.min())):
-        return check_finite(Table(name, numbers, native=array))
+    if numbers is not None and not np.isnan(largest := largest_size(numbers)):
+        return check_finite(Table(name, numbers, native=array), largest)
     if array.dtype.kind in "US":  # numpy converts the numbers and None of a list to text
         array = as_array(source, name, object)
     if masked is not None:
@@ -357,9 +358,10 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
         "extra": {column: _extra_column(frame[column]) for column in extra},
         "dropped": tuple(dropped),
     }
-    if values.size and np.isnan(values.min()):
+    largest = largest_size(values)
+    if np.isnan(largest):
         return Table.from_cells(name, [column.astype(np.float64) for column in values.T], **other_fields)
-    return check_finite(Table(name, values, **other_fields))
+    return check_finite(Table(name, values, **other_fields), largest)
 
 
 def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:

@@ -309,11 +309,18 @@ def quoted(columns: Sequence[str]) -> str:
 class EmptyTableError(InputError):
     """A table has no rows."""
 
+    def __init__(self, message: str, features: Sequence[str] = ()) -> None:
+        """Keep the names of the features that the table has; none if they are not known."""
+        super().__init__(message)
+        self.features = tuple(features)
 
-def empty_table_error(name: str, shape: tuple[int, ...], other_columns: Sequence[str] = ()) -> InputError:
+
+def empty_table_error(
+    name: str, shape: tuple[int, ...], other_columns: Sequence[str] = (), features: Sequence[str] = ()
+) -> InputError:
     """Return the error for a table without rows or features; `shape` is (rows, features).
 
-    `other_columns` are those that are dropped or that are not features, such as ids.
+    `other_columns` are those that are dropped or that are not features, such as ids; `features` names the others.
     """
     if not shape[1] and other_columns:
         shown = ", ".join(map(repr, other_columns[:3])) + (", …" if len(other_columns) > 3 else "")
@@ -321,20 +328,27 @@ def empty_table_error(name: str, shape: tuple[int, ...], other_columns: Sequence
             f"{name} has no feature left, because all its columns ({shown}) are dropped or have another use; keep one."
         )
     what, missing = ("row", "rows") if shape[1] else ("feature", "columns")
-    error = EmptyTableError if shape[1] or not shape[0] else InputError
-    return error(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; pass some {missing}.")
+    message = f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; pass some {missing}."
+    return EmptyTableError(message, features) if shape[1] or not shape[0] else InputError(message)
 
 
-def check_finite(table: Table) -> Table:
-    """Return the table unchanged; refuse an empty matrix, NaN, infinity, and numbers whose squares overflow."""
+def largest_size(values: NDArray[Any]) -> float:
+    """Return the largest absolute value of a matrix with rows; NaN if any value is, and 0 unless values are floats."""
+    if values.dtype.kind != "f" or not values.size:
+        return 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        return max(abs(float(values.min())), abs(float(values.max())))
+
+
+def check_finite(table: Table, largest: float | None = None) -> Table:
+    """Return the table unchanged; refuse an empty matrix, NaN, infinity, and numbers whose squares overflow.
+
+    `largest` is the `largest_size` of its values, if it is already known.
+    """
     name, values = table.name, table.values
     if not values.size:
-        raise empty_table_error(name, values.shape)
-    if values.dtype.kind != "f":
-        return table
-    # The extremes show whether anything is wrong (they are NaN if any value is); only then search for the cell.
-    with np.errstate(over="ignore", invalid="ignore"):
-        largest = max(abs(float(values.min())), abs(float(values.max())))
+        raise empty_table_error(name, values.shape, features=table.columns or ())
+    largest = largest_size(values) if largest is None else largest
     if largest <= LARGEST:
         return table
     is_wrong = np.abs(values) > LARGEST if np.isfinite(largest) else ~np.isfinite(values)

@@ -56,7 +56,7 @@ def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
     values = {column: [_value(row[k]) for row in rows] for column, k in zip(columns, used, strict=True)}
     features, extra, dropped = selection.split(columns)
     if not (rows and features):
-        raise empty_table_error(name, (len(rows), len(features)), [*dropped, *extra])
+        raise empty_table_error(name, (len(rows), len(features)), [*dropped, *extra], features)
     return Table.from_cells(
         name,
         _read_features({column: values[column] for column in features}, name, selection, sheet.numbers[1:]),

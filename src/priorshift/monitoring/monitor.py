@@ -176,6 +176,11 @@ class Monitor(Reportable, BaseEstimator):
     def _fit_tables(self, positive: tuple[Table, RowMetadata], unlabeled: tuple[Table, RowMetadata]) -> Self:
         """Fit the model to tables with their metadata, and start the series."""
         settings = self._read_settings([])
+        if self.weights is not None and not settings.reference:
+            raise InputError(
+                "weighted batches cannot be compared with the rows of the source, which count equally; compare them "
+                "with the first batches, such as reference=20."
+            )
         for table, metadata in (positive, unlabeled):
             if metadata.weights is not None and np.ptp(metadata.weights) > 0:
                 raise InputError(
@@ -219,10 +224,7 @@ class Monitor(Reportable, BaseEstimator):
         label, when = _as_text(name), None if time is None else _as_text(time)
         if not label:
             raise InputError("the name of a batch is empty; give it a name, such as its date.")
-        try:
-            table: Table | None = self._read(batch, f"batch {label!r}")
-        except EmptyTableError:
-            table = None
+        table = self._read_batch(batch, f"batch {label!r}")
         metadata = NO_METADATA if table is None else self._metadata(table)
         if self.by is None:
             rows = {"": None if table is None else np.arange(len(table))}
@@ -486,6 +488,19 @@ class Monitor(Reportable, BaseEstimator):
         table = read_table(data, name, ColumnSelection(optional=extra, drop=drop))
         if len(table) == 0:
             raise EmptyTableError(f"{name} has no rows.")
+        return table
+
+    def _read_batch(self, data: Any, name: str) -> Table | None:
+        """Read a batch, which needs the columns of weights and of series if there are any; None if it has no rows."""
+        try:
+            table = self._read(data, name)
+        except EmptyTableError as error:
+            if error.features:  # a table of something else is not a batch without rows
+                self.model_.scorer.reader.in_order(Table(name, np.empty((0, len(error.features))), error.features))
+            return None
+        for column, use in ((self.weights, "has the weights of rows"), (self.by, "names the series")):
+            if column is not None and column not in table.extra:
+                raise InputError(f"{name} lacks the column {column!r}, which {use}; add it.")
         return table
 
     def _metadata(self, table: Table, groups: Any = None) -> RowMetadata:

@@ -52,6 +52,8 @@ def _samples(points: Sequence[MonitorPoint], *, is_broken: bool) -> Iterator[tup
     if not points:
         return
     last = points[-1]
+    is_acknowledged = last.broke_assumption and not is_broken  # after which the rule begins again
+    evidence = {rule: value for rule, value in last.evidence.items() if rule != "assumption" or not is_acknowledged}
     numbers = {"share": last.value, "rows": last.rows, "batches": len(points)}
     if last.interval is not None:
         numbers |= {"share_low": last.interval.low, "share_high": last.interval.high}
@@ -60,7 +62,7 @@ def _samples(points: Sequence[MonitorPoint], *, is_broken: bool) -> Iterator[tup
     for name, value in numbers.items():
         if value is not None:
             yield name, {}, value
-    for name, by_rule in (("evidence", last.evidence), ("evidence_limit", last.limits)):
+    for name, by_rule in (("evidence", evidence), ("evidence_limit", last.limits)):
         for rule, value in by_rule.items():
             yield name, {"rule": "level", "side": rule} if rule in _SIDES else {"rule": rule}, value
     raised = {alarm.rule for alarm in last.alarms} - {"assumption"} | ({"assumption"} if is_broken else set())

@@ -118,15 +118,20 @@ class MonitorPoint:
         value, low, high = (f"{format_fixed(100 * share, digits)}%" for share in shares)
         return value, low, high
 
+    @property
+    def _rows_text(self) -> str:
+        """The number of rows in words."""
+        return "1 row" if self.rows == 1 else f"{self.rows} rows"
+
     def __str__(self) -> str:
         """Return the batch in one line, and each alarm in a further one."""
         label = f"{self.name}, {self.series}" if self.series else self.name
         if self.value is None or self.interval is None:
-            text = {"empty": "no rows"}.get(self.status, f"no estimate ({self.rows} rows)")
+            text = {"empty": "no rows"}.get(self.status, f"no estimate ({self._rows_text})")
         else:
             value, low, high = self.percentages
             text = f"{value} positive, {self.interval.confidence:.0%} interval {low} to {high}"
-            text += f" ({self.rows} rows)"
+            text += f" ({self._rows_text})"
         notes = {"repeated": "; counted before, so ignored", "reference": "; part of the reference"}
         lines = [f"{label}: {text}{notes.get(self.status, '')}"]
         return "\n".join([*lines, *(f"ALARM: {alarm.message}" for alarm in self.alarms)])

@@ -162,7 +162,8 @@ class Series:
                 f"The rows no longer follow label shift since {self.broken_since!r}, and that was not acknowledged. Do "
                 "not trust the estimates; check the data, and fit a new model."
             )
-            point = replace(point, alarms=(*point.alarms, Alarm("assumption", message, self.broken_since)))
+            alarm = Alarm("assumption", self._in_series(message), self.broken_since)
+            point = replace(point, alarms=(*point.alarms, alarm))
         self.points.append(point)
         return point
 
@@ -231,12 +232,13 @@ class Series:
     def _alarms(self, point: MonitorPoint, rules: set[str]) -> list[Alarm]:
         """Return the alarms of the rules whose evidence exceeds the limit, and start these rules again."""
         alarms = list(self.points[-1].alarms)
+        is_broken = self.broken_since is not None or "assumption" in rules
         for side, _, level in self.settings.sides:
             if side in rules:
-                alarms.append(self._level_alarm(point, side, level))
+                alarms.append(self._level_alarm(point, side, level, is_broken=is_broken))
                 self.levels[side].restart()
         if "change" in rules:
-            alarms.append(self._change_alarm())
+            alarms.append(self._change_alarm(is_broken=is_broken))
             self.change.restart()
         if "assumption" in rules and self.broken_since is None:
             most = self.model.feature_names[self.assumption.likely_feature]
@@ -247,19 +249,24 @@ class Series:
                 "The rows have changed in a way that a new share of positives does not explain, most clearly "
                 f"in {most}. Do not trust the estimates; check the data, and fit a new model."
             )
-            alarms.append(Alarm("assumption", message, point.name))
+            alarms.append(Alarm("assumption", self._in_series(message), point.name))
         return alarms
 
-    def _level_alarm(self, point: MonitorPoint, side: str, level: float) -> Alarm:
-        """Return the alarm of a share beyond a level."""
+    def _in_series(self, message: str, *, is_broken: bool = False) -> str:
+        """Return the message of an alarm with the name of the series, and whether it may be wrong."""
+        doubt = " The rows no longer follow label shift, so this may be wrong." if is_broken else ""
+        return f"{self.name}: {message}{doubt}" if self.name else f"{message}{doubt}"
+
+    def _level_alarm(self, point: MonitorPoint, side: str, level: float, *, is_broken: bool) -> Alarm:
+        """Return the alarm of a share beyond a level; `is_broken` if the rows do not follow label shift."""
         text = f"The share of positives is {side} {100 * level:g}%"
         if point.value is not None and point.interval is not None:
             value, low, high = point.percentages
             text += f": {value} in this batch, {self.settings.confidence:.0%} interval {low} to {high}"
-        return Alarm("level", f"{text}.")
+        return Alarm("level", self._in_series(f"{text}.", is_broken=is_broken))
 
-    def _change_alarm(self) -> Alarm:
-        """Return the alarm of a changed share, with its size and since when."""
+    def _change_alarm(self, *, is_broken: bool) -> Alarm:
+        """Return the alarm of a changed share, with its size and since when; `is_broken` as for the level."""
         start = self.change.likely_start
         before, after = self.points[self.change.origin : start], self.points[start:]
         from_source = not self.settings.reference and not self.change.origin
@@ -271,7 +278,7 @@ class Series:
             f"The share of positives has changed since {since!r}, by about {shown} percentage points (95% "
             f"interval {low} to {high})."
         )
-        return Alarm("change", message, since, size, interval)
+        return Alarm("change", self._in_series(message, is_broken=is_broken), since, size, interval)
 
     def to_state(self) -> dict[str, Any]:
         """Return everything that changes over time, as values for JSON."""

@@ -39,6 +39,7 @@ class SeriesState(NamedTuple):
     latest: NumberedPoint
     last: list[NumberedPoint]  # most recent first
     batches: int
+    alarms: list[Alarm]  # of the latest batch, without those that were acknowledged
     state: tuple[str, str, str]  # tone, mark and words
 
 
@@ -58,7 +59,7 @@ def monitor_contents(monitor: Monitor) -> dict[str, Any]:
     by_series: dict[str, list[NumberedPoint]] = {}
     for one in numbered:
         by_series.setdefault(one.point.series, []).append(one)
-    series = [_series_state(name, part) for name, part in by_series.items()]
+    series = [_series_state(name, part, name in monitor.broken_since) for name, part in by_series.items()]
     found = [
         (k, ListedAlarm(part[k].point, part[k].point.alarms[j], part[k].n.under("alarms", j)))
         for part in by_series.values()
@@ -67,7 +68,7 @@ def monitor_contents(monitor: Monitor) -> dict[str, Any]:
     alarms = [listed for _, listed in sorted(found, key=lambda one: -one[0])]  # the latest first, of all series
     return {
         "result": monitor, "n": numbers, "series": series, "shown_series": series[:_MOST_SERIES],
-        "alarmed": [one for one in series if one.latest.point.alarms], "state": _overall(series),
+        "alarmed": [one for one in series if one.alarms], "state": _overall(series),
         "alarms": alarms[:_MOST_ALARMS], "n_alarms": len(alarms), "rules": RULES, "most_batches": _MOST_BATCHES,
         "picture": _draw(monitor) if points else None, "has_series": bool(by_series) and "" not in by_series,
         "settings": _settings(monitor), "method": "monitor of the share of positives", "call": None,
@@ -75,13 +76,12 @@ def monitor_contents(monitor: Monitor) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _series_state(name: str, points: list[NumberedPoint]) -> SeriesState:
-    """Return one series as the page shows it."""
+def _series_state(name: str, points: list[NumberedPoint], is_broken: bool) -> SeriesState:
+    """Return one series as the page shows it; `is_broken` if label shift fails and that was not acknowledged."""
     latest = points[-1]
-    state = "quiet"
-    if latest.point.alarms:
-        state = "assumption" if latest.point.broke_assumption else "alarm"
-    return SeriesState(name, latest, points[: -_MOST_BATCHES - 1 : -1], len(points), _STATES[state])
+    alarms = [alarm for alarm in latest.point.alarms if is_broken or alarm.rule != "assumption"]
+    state = "assumption" if is_broken else "alarm" if alarms else "quiet"
+    return SeriesState(name, latest, points[: -_MOST_BATCHES - 1 : -1], len(points), alarms, _STATES[state])
 
 
 def _overall(series: list[SeriesState]) -> tuple[str, str, str]:

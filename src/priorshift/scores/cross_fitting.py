@@ -16,7 +16,7 @@ machine the row is scored by a model that was fitted without it, and no record o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -114,7 +114,6 @@ class Ridge:
 
 
 _MANY = 500_000  # rows below which starting torch costs more than it saves
-_GPU_BLOCK = 2**18  # rows whose features are in memory together
 
 
 def choose_score_device(device: str, rows: int) -> str:
@@ -134,23 +133,25 @@ def gpu_scores(rows: NDArray[Any], fold: Folds, models: Sequence[Ridge], device:
         np.array([model.constant for model in models]),
     )
     tensors = [torch.as_tensor(array, dtype=torch.float64, device=device) for array in (rows, *parameters)]
-    scores = torch.empty(len(rows), dtype=torch.float64, device=device)
-    for members, part in scores_on_device(torch, torch.as_tensor(fold, device=device), *tensors):
-        scores[members] = part
+    scores = scores_on_device(torch, torch.as_tensor(fold, device=device), *tensors)
     return np.asarray(scores.cpu().numpy())
 
 
-def scores_on_device(
-    torch: Any, fold: Any, rows: Any, half: Any, phase: Any, twice: Any, constant: Any
-) -> Iterator[tuple[Any, Any]]:
-    """Yield the numbers of some rows and their scores by the model of their fold, until all rows are scored.
+def scores_on_device(torch: Any, fold: Any, rows: Any, half: Any, phase: Any, twice: Any, constant: Any) -> Any:
+    """Return the score of each row by the model of its fold.
 
     All are tensors of one device; `phase`, `twice` and `constant` have a first axis of models, which `fold` refers to.
     """
+    if rows.is_cuda:
+        from priorshift.scores.triton_scores import fused_scores
+
+        return fused_scores(fold, rows, half, phase, twice, constant)
+    scores = torch.empty(len(rows), dtype=rows.dtype)
     for k in range(len(phase)):
-        for members in torch.nonzero(fold == k)[:, 0].split(_GPU_BLOCK):
-            t = torch.addmm(-phase[k], rows[members], half).tan_().square_().add_(1)
-            yield members, torch.div(twice[k], t, out=t).sum(dim=1) + constant[k]
+        members = fold == k
+        t = torch.addmm(-phase[k], rows[members], half).tan_().square_().add_(1)
+        scores[members] = torch.div(twice[k], t).sum(dim=1) + constant[k]
+    return scores
 
 
 FIT_ROWS = 20_000  # rows of P, and of U, to which the model is fitted

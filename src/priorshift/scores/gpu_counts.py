@@ -62,21 +62,28 @@ def gpu_counts(
     ranks = torch.empty(repeats, len(x), dtype=torch.int32, device=device)
     for k in range(repeats):
         fold = _remainder(_mix(code ^ _signed(mix_bits(np.array([seeds[k]], dtype=np.uint64))[0])), phase.shape[1])
-        for members, scores in scores_on_device(torch, fold, prepared, half[k], phase[k], twice[k], constant[k]):
-            if not single:  # as `scores_by_fold` does
-                scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT
-            below = torch.searchsorted(ranked[k], scores, out_int32=True)
-            ranks[k, members] = below + torch.searchsorted(ranked[k], scores, right=True, out_int32=True)
+        scores = scores_on_device(torch, fold, prepared, half[k], phase[k], twice[k], constant[k])
+        if not single:  # as `scores_by_fold` does
+            scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT
+        torch.searchsorted(ranked[k], scores, out_int32=True, out=ranks[k])
+        ranks[k] += torch.searchsorted(ranked[k], scores, right=True, out_int32=True)
     p_values = (np.arange(2 * positives + 1) / 2 + 0.5) / (positives + 1)  # of each rank
     bin_of_rank = mixture.bins(p_values)
-    bins = torch.as_tensor(bin_of_rank, dtype=torch.int32, device=device)[ranks.long()]
-    pairs = np.zeros((repeats * (repeats - 1) // 2, mixture.BINS**2))
-    for pair, (j, k) in enumerate(combinations(range(repeats), 2)):
-        pairs[pair] = torch.bincount(bins[j] * mixture.BINS + bins[k], minlength=mixture.BINS**2).cpu().numpy()
-    of_rank = [torch.bincount(rank, minlength=len(p_values)).cpu().numpy() for rank in ranks]
+    bins = torch.as_tensor(bin_of_rank, dtype=torch.int32, device=device)[ranks]
+    pairs = [
+        _count(torch, bins[j] * mixture.BINS + bins[k], mixture.BINS**2) for j, k in combinations(range(repeats), 2)
+    ]
+    of_rank = torch.stack([_count(torch, rank, len(p_values)) for rank in ranks]).cpu().numpy()
     counts = np.stack([np.bincount(bin_of_rank, count, mixture.BINS) for count in of_rank]).astype(float)
     levels = np.concatenate([posterior_counts(p_values[None], positives, count) for count in of_rank])
-    return ScoreCounts(len(x), counts, pairs.reshape(-1, mixture.BINS, mixture.BINS), levels)
+    of_pairs = torch.stack(pairs).cpu().numpy() if pairs else np.empty((0, mixture.BINS**2))
+    return ScoreCounts(len(x), counts, of_pairs.reshape(-1, mixture.BINS, mixture.BINS).astype(float), levels)
+
+
+def _count(torch: Any, numbers: Any, size: int) -> Any:
+    """Count how often each of the numbers 0 to `size` − 1 occurs, without waiting for the GPU as `bincount` does."""
+    counts = torch.zeros(size, dtype=torch.int32, device=numbers.device)
+    return counts.scatter_add_(0, numbers.long(), torch.ones_like(numbers))
 
 
 def _content_codes(torch: Any, x: Any) -> Any:

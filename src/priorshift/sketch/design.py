@@ -85,7 +85,8 @@ class RowReader:
         """Convert rows to numbers, of shape (rows, features), which are not scaled yet."""
         read = read_table(rows, name, ColumnSelection(drop=self.drop))
         table = self._to_numbers(read.without(self.drop))  # read_table returns a Table unchanged, so drop again
-        check_finite(table)
+        if self.encoder is not None or read.cells or not table.width:  # `read_table` has checked other tables
+            check_finite(table)
         varying = self.scaling.left_out_of(table)  # names of unused columns that vary here
         if varying:
             reason = f"constant in {_FIRST_SAMPLE} but not in {name}"
@@ -133,6 +134,11 @@ class RowReader:
         """Numbers of the encoded columns that are not left out, whose factor is 0."""
         return np.flatnonzero(self.scaling.factor)
 
+    def in_order(self, table: Table) -> Table:
+        """Return a table with its columns in the order of the sample that fixed them; refuse other columns."""
+        columns = Table(_FIRST_SAMPLE, np.empty((0, self.width)), self.columns)  # without rows
+        return match_columns([columns, table])[1]
+
     def _to_numbers(self, table: Table) -> Table:
         """Convert a table to numbers, with its columns in the order of the sample that fixed them.
 
@@ -142,8 +148,7 @@ class RowReader:
             converted = self.encoder.convert(table.as_cells(), _FIRST_SAMPLE)
             self._check_missing(converted)
             return self.encoder.encode_table(converted)
-        columns = Table(_FIRST_SAMPLE, np.empty((0, self.width)), self.columns)  # without rows
-        [_, ordered] = match_columns([columns, table])
+        ordered = self.in_order(table)
         if not ordered.cells:
             return ordered
         cells = tuple(
@@ -165,8 +170,8 @@ class RowReader:
             if missing.any():
                 raise InputError(
                     f"{table.name} has no value in row {missing.argmax()} (counting from 0), {table.column(k)}, but "
-                    f"{_FIRST_SAMPLE} has no missing value there. Fill it in, leave the row out, drop the column from "
-                    "all samples, or pass stream=False, which fills it in."
+                    f"{_FIRST_SAMPLE} has no missing value there. Fill it in, leave the row out, or drop the column "
+                    "from all samples; in memory (stream=False), it is filled in."
                 )
 
     def to_header(self) -> dict[str, Any]:

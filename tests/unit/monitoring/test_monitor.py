@@ -224,12 +224,12 @@ def test_the_first_batches_can_be_the_reference(source):
 
 
 def test_groups_and_weights_need_a_reference_of_their_kind(source):
-    monitor = ps.Monitor(PRIOR, groups="patient", weights="w").fit_samples(*source)
+    with pytest.raises(InputError, match="weighted"):
+        ps.Monitor(PRIOR, weights="w").fit_samples(*source)
+    monitor = ps.Monitor(PRIOR, groups="patient").fit_samples(*source)
     grouped = table(PRIOR, 300, 100, patient=np.arange(300) // 3)[0]
     with pytest.raises(InputError, match="groups"):
         monitor.update(grouped, name="day 0")
-    with pytest.raises(InputError, match="weights"):
-        monitor.update(table(PRIOR, 300, 101, w=np.arange(300) % 3 + 1)[0], name="day 0")
     assert monitor.points == []
     with_groups = source[1].assign(patient=[f"s{k // 3}" for k in range(len(source[1]))])
     monitor = ps.Monitor(PRIOR, groups="patient").fit_samples(source[0], with_groups)
@@ -239,6 +239,9 @@ def test_groups_and_weights_need_a_reference_of_their_kind(source):
 def test_groups_widen_the_interval_and_weights_move_the_estimate(source):
     monitor = ps.Monitor(PRIOR, groups="patient", weights="w", reference=1).fit_samples(*source)
     frame, positive = table(0.4, 400, 102)
+    with pytest.raises(InputError, match="lacks the column 'w'"):
+        monitor.update(frame, name="rows")
+    frame = frame.assign(w=1.0)
     copies = pd.concat([frame] * 4)
     points = {
         "rows": monitor.update(frame, name="rows"),
@@ -303,3 +306,32 @@ def test_inputs_are_not_modified(monitor):
     before = frame.copy()
     monitor.update(frame, name="a")
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_a_table_of_something_else_is_not_a_batch_without_rows(monitor, tmp_path):
+    assert monitor.update(table(PRIOR, 5, 0)[0].iloc[:0], name="no rows").status == "empty"
+    (tmp_path / "failed.csv").write_text("error,query timed out\n")
+    other = pd.DataFrame({"error": []})
+    for batch in (tmp_path / "failed.csv", other):
+        with pytest.raises(InputError, match="lacks 'age'"):
+            monitor.update(batch, name="failed")
+    assert [point.name for point in monitor.points] == ["no rows"]
+
+
+def test_a_batch_without_the_column_of_its_series_is_refused(source):
+    regions = source[1].assign(region=np.where(np.arange(len(source[1])) % 2, "north", "south"))
+    monitor = ps.Monitor(PRIOR, by="region").fit_samples(source[0], regions)
+    with pytest.raises(InputError, match="'region', which names the series"):
+        monitor.update(table(PRIOR, 100, 3)[0], name="day 0")
+    changed = table(0.9, 400, 4)[0].assign(region="north")
+    points = monitor.update(changed, name="day 0")
+    assert points["north"].alarms[0].message.startswith("north: ") and points["south"].alarms == ()
+
+
+def test_alarms_of_batches_without_label_shift_say_that_they_may_be_wrong(monitor):
+    drifted = table(0.8, 600, 5)[0].assign(pulse=lambda frame: 4 * frame["pulse"])
+    alarms = monitor.update(drifted, name="day 0").alarms
+    assert {alarm.rule for alarm in alarms} == {"level", "change", "assumption"}
+    assert ["may be wrong" in alarm.message for alarm in alarms] == [alarm.rule != "assumption" for alarm in alarms]
+    honest = ps.Monitor(PRIOR, level=0.5).fit_samples(table(1.0, 200, 0)[0], table(PRIOR, 1000, 1)[0])
+    assert not any("wrong" in alarm.message for alarm in honest.update(table(0.8, 600, 5)[0], name="day 0").alarms)
