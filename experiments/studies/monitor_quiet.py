@@ -2,7 +2,8 @@
 
 The share is that of the source in all batches, and the level is this share, so that the level rule is at the edge of
 what it may not report. Classes are normal, ten columns whose means differ by 0.6. Every run has a new source, except
-that five runs in a row share one if the source prior is estimated. In runs with groups, four rows of one class are a group.
+that five runs in a row share one if the source prior is estimated. In runs with groups, four rows of one class are a
+group.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from priorshift.errors import InputError
 from priorshift.io.files import is_pipe, kind, read_pipe
 from priorshift.io.readers import read_table
 from priorshift.io.tables import ColumnSelection
+from priorshift.io.targets import escape_name
 from priorshift.loading import LabeledTable, split_labeled
 from priorshift.monitoring import Monitor, MonitorPoint
 from priorshift.monitoring.outputs import SeriesLog, write_metrics
@@ -178,7 +179,7 @@ def _batch_name(args: argparse.Namespace) -> str:
 def _stem(path: Path) -> str:
     """Return the name of a file without the ending of a table, such as .csv or .csv.gz."""
     path = path if path.name else path.resolve()
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+    return escape_name(Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem)
 
 
 def _replayed(args: argparse.Namespace) -> dict[str, str]:

@@ -210,12 +210,20 @@ def _read_first_line(file: TextIO) -> tuple[str, str, int]:
         second = file.readline()
     file.seek(start)
     # The separator occurs equally often in both lines, outside quotes. A comma is tried last: it may be a decimal mark.
-    unquoted = [re.sub(r"\s*([,;])\s*", r"\1", re.sub('"[^"]*"', "", line)) for line in (first, second) if line.strip()]
+    unquoted = [_without_spaces(re.sub('"[^"]*"', "", line)) for line in (first, second) if line.strip()]
     counts = {mark: [line.count(mark) for line in unquoted] for mark in "\t;,"}
     for mark, in_each_line in counts.items():
         if min(in_each_line) == max(in_each_line) > 0:
             return first, mark, line_number
     return first, max(",;\t", key=lambda mark: min(counts[mark])), line_number  # a comma if none is in both lines
+
+
+def _without_spaces(line: str) -> str:
+    """Return a line without the spaces and tabs around its commas and semicolons."""
+    first, *others = re.split("([,;])", line)
+    if not others:
+        return line
+    return "".join([first.rstrip(), *(part.strip() for part in others[:-1]), others[-1].lstrip()])
 
 
 def check_header_of_numbers(name: str, cells: list[str], columns: list[Column]) -> None:

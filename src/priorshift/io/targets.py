@@ -21,7 +21,12 @@ _ISO = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 def target_name(value: Any) -> str:
     """Return the name of a target as text: 7.0 as "7", a date as 2024-01-31, a missing value as an empty text."""
     text = as_text(value)
-    return "" if is_missing_word(text) else text.removesuffix(" 00:00:00")
+    return "" if is_missing_word(text) else escape_name(text.removesuffix(" 00:00:00"))
+
+
+def escape_name(name: str) -> str:
+    """Return a name in which bytes that are not UTF-8 are escaped, since it could not be written to a file."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def are_iso_dates(names: Sequence[str]) -> bool:
@@ -57,13 +62,10 @@ def name_targets(targets: Any, *, in_shell: bool = False) -> dict[str, Any]:
 
 
 def _file_name(path: str | Path) -> str:
-    """Return the name of a file without its suffix, or both suffixes of gzipped text.
-
-    Bytes that are not UTF-8 are escaped, since such a name could not be written to a file.
-    """
+    """Return the name of a file without its suffix, or both suffixes of gzipped text."""
     path = Path(path)
     name = Path(path.stem).stem if re.search(r"\.(csv|tsv|txt)\.gz$", path.name, re.IGNORECASE) else path.stem
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+    return escape_name(name)
 
 
 def rows_by_value(table: Table, by: str) -> dict[str, Index]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
+from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -22,17 +23,14 @@ from priorshift.io.tables import ColumnSelection, Table, check_columns, empty_ta
 from priorshift.result_tables import csv_line, to_plain
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
-_BLOCK = 1 << 20  # bytes of a sheet that are searched at a time
-_OVERLAP = 1 << 12  # bytes of the previous block that are searched again: a cell may lie on the border
-# a cell with a formula and without the value that Excel stores with it
-_UNCOMPUTED = re.compile(rb"<f[^>]*(?:/>|>[^<]*</f>)(?:<v\s*/>|<v></v>)?</c>")
-_COLUMN = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})\d""")  # of a cell, such as r="AB12"
+_BLOCK = 1 << 16  # bytes of a part of the archive that are parsed at a time
+_COLUMN = re.compile("([A-Z]{1,3})[0-9]")  # of a cell, such as AB12
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
 # what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 _DAMAGE = (
     BadZipFile, KeyError, ValueError, OSError, SyntaxError, ParseError, TypeError, AttributeError, IndexError, EOFError,
-    NotImplementedError, zlib.error,
+    NotImplementedError, zlib.error, expat.ExpatError, RuntimeError,
 )  # fmt: skip
 
 
@@ -82,7 +80,7 @@ def _read_rows(path: Path, name: str, sheet_name: str | None) -> SheetRows:
     if not found:
         raise InputError(f"{name} has no cells in sheet {title!r}; name another sheet, or fill it.")
     width = max(map(len, found))
-    if part is not None and _has_uncomputed(path, part):
+    if part is not None and _scan_sheet(path, part).has_uncomputed:
         raise InputError(
             f"{name} has formulas without values in sheet {title!r}; open it in Excel or LibreOffice and save it."
         )
@@ -104,6 +102,9 @@ def _open_sheet(path: Path, name: str, sheet_name: str | None) -> Iterator[tuple
     openpyxl = _openpyxl(name)
     try:
         with path.open("rb") as file:  # opened here, since openpyxl 3.1.2 does not close it
+            with ZipFile(file) as archive:
+                _refuse_document_types(archive)
+            file.seek(0)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheets = {sheet.title: sheet for sheet in book.worksheets}
             if sheet_name is None:
@@ -143,15 +144,85 @@ def _has_cells(sheet: Any) -> bool:
     return any(not _is_empty(value) for row in _iter_rows(sheet) for value in row)
 
 
-def _has_uncomputed(path: Path, part: str) -> bool:
-    """Return whether a sheet, by its name in the archive, has a formula without a stored value."""
-    with ZipFile(path) as archive, archive.open(part.lstrip("/")) as file:
-        rest = b""
-        while block := file.read(_BLOCK):
-            if _UNCOMPUTED.search(rest + block):
-                return True
-            rest = block[-_OVERLAP:]
-    return False
+class _PartScan:
+    """What a part of the archive contains: rows, columns and cells of a sheet, and formulas without a stored value.
+
+    A document type, by which few bytes can stand for many, is refused.
+    """
+
+    def __init__(self, archive: ZipFile, part: str, *, only_start: bool = False) -> None:
+        """Parse a part of the archive, or only what precedes its first element."""
+        self.rows = self.columns = self.cells = self.column = 0
+        self.has_uncomputed = self.is_uncomputed = self.has_element = False
+        self._in_value = False
+        self._parser = expat.ParserCreate(namespace_separator="}")
+        self._parser.StartDoctypeDeclHandler = self._refuse
+        self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
+        with archive.open(part) as file:
+            while (block := file.read(_BLOCK)) and not (only_start and self.has_element):
+                self._parser.Parse(block, False)
+            if not only_start:
+                self._parser.Parse(b"", True)
+
+    @staticmethod
+    def _refuse(*_: Any) -> None:
+        """Refuse a document type, which workbooks do not have."""
+        raise _DocumentTypeError
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        """Count rows and cells, and look for formulas."""
+        self.has_element = True
+        tag = name.rpartition("}")[2]
+        if tag == "c":
+            place = _COLUMN.match(attributes.get("r", ""))
+            self.column = self.column + 1 if place is None else _column_number(place[1])
+            self.cells += 1
+            self.columns = max(self.columns, self.column)
+            self.is_uncomputed = False
+        elif tag == "row":
+            self.rows, self.column = self.rows + 1, 0
+        elif tag == "f":
+            self.is_uncomputed = True
+            self._parser.CharacterDataHandler = self._text
+        elif tag == "v":
+            self._in_value = True
+
+    def _text(self, text: str) -> None:
+        """Note that a formula has a value."""
+        if self._in_value and text:
+            self.is_uncomputed = False
+
+    def _end(self, name: str) -> None:
+        """Note the end of a value or of a cell."""
+        tag = name.rpartition("}")[2]
+        if tag == "v":
+            self._in_value = False
+        elif tag == "c" and self.is_uncomputed:
+            self.has_uncomputed, self.is_uncomputed = True, False
+
+
+def _scan_sheet(path: Path, part: str) -> _PartScan:
+    """Scan a sheet, by its name in the archive."""
+    with ZipFile(path) as archive:
+        return _PartScan(archive, part.lstrip("/"))
+
+
+class _DocumentTypeError(ValueError):
+    """A part of a workbook declares a document type."""
+
+
+def _column_number(letters: str) -> int:
+    """Return the number of a column, 28 for AB."""
+    return sum(26**k * (ord(letter) - 64) for k, letter in enumerate(reversed(letters)))
+
+
+def _refuse_document_types(archive: ZipFile) -> None:
+    """Raise ValueError if a part of the archive that is XML declares a document type."""
+    for part in archive.namelist():
+        try:
+            _PartScan(archive, part, only_start=True)
+        except expat.ExpatError:  # not XML, such as a picture, which openpyxl does not parse
+            continue
 
 
 def _is_empty(value: Any) -> bool:
@@ -251,21 +322,21 @@ def workbook_size(path: Path, name: str) -> tuple[int, int, int]:
     """Return the largest numbers of rows, of columns and of cells, with empty ones, in the sheets of a workbook."""
     try:
         with ZipFile(path) as archive:
-            sheets = [_sheet_size(archive, sheet) for sheet in archive.namelist() if _SHEET.fullmatch(sheet)]
+            _refuse_document_types(archive)
+            scans = [scan for part in archive.namelist() if (scan := _scan_if_xml(archive, part)) is not None]
     except _DAMAGE:
         raise _damaged(name) from None
-    rows, columns, cells = map(max, zip((0, 0, 0), *sheets, strict=True))
+    # a row is filled up to its last cell
+    sizes = [(scan.rows, scan.columns, max(scan.cells, scan.rows * scan.columns)) for scan in scans]
+    rows, columns, cells = map(max, zip((0, 0, 0), *sizes, strict=True))
     return rows, columns, cells
 
 
-def _sheet_size(archive: ZipFile, sheet: str) -> tuple[int, int, int]:
-    """Return the numbers of rows, of columns up to the last cell, and of cells, with empty ones, in a sheet."""
-    rows, cells, names, rest = 0, 0, {b""}, b""
-    with archive.open(sheet) as file:
-        while block := file.read(_BLOCK):
-            rows += (rest[-3:] + block).count(b"<row")  # the rest is shorter than what is counted
-            cells += (rest[-2:] + block).count(b"<c ") + (rest[-2:] + block).count(b"<c>")
-            names.update(_COLUMN.findall(rest[-_OVERLAP:] + block))
-            rest = block
-    columns = max(sum(26**k * (letter - 64) for k, letter in enumerate(reversed(name))) for name in names)
-    return rows, columns, max(cells, rows * columns)  # a row is filled up to its last cell
+def _scan_if_xml(archive: ZipFile, part: str) -> _PartScan | None:
+    """Scan a part of the archive, any of which may be a sheet; None if it is not XML."""
+    try:
+        return _PartScan(archive, part)
+    except expat.ExpatError:
+        if _SHEET.fullmatch(part):
+            raise
+        return None

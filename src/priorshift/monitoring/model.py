@@ -48,6 +48,7 @@ from priorshift.source_prior.mixture_prior import MixturePrior
 LEVELS = 512  # of s: this many quantiles of P, and as many of U
 _FEATURES = 16  # columns, or projections of more columns, besides s
 _SCORES = "the scores"  # name of the first feature
+_LARGEST = 1e15  # number in a stored model
 _SMALLEST_SHARE = 1e-3  # 1 − π that the score is divided by, at least
 
 
@@ -247,6 +248,12 @@ class MonitorModel(Saveable):
             raise fields.refused("its scenario is unknown")
         if (np.diff(own["values"]) <= 0).any() or (np.diff(own["edges"]) <= 0).any():
             raise fields.refused("its levels are not in order")
+        for name, array in own.items():
+            is_count = name.endswith(("_levels", "_counts"))
+            if not (np.abs(array) <= _LARGEST).all() or (is_count and (array < 0).any()):
+                raise fields.refused(f"its array {name!r} has values that are not possible")
+        if not all(own[name].sum() > 0 for name in ("positive_levels", "population_levels", "score_counts")):
+            raise fields.refused("it has no rows")
         effects = fields.numbers("design_effects", 2)
         counts = {name: own[name].astype(float) for name in ("positive_levels", "population_levels")}
         reference = Reference(

@@ -18,7 +18,7 @@ from priorshift.io.parameters import check_choice
 from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import NO_METADATA, RowMetadata
 from priorshift.io.tables import ColumnSelection, EmptyTableError, Table
-from priorshift.io.targets import rows_by_value, target_name
+from priorshift.io.targets import escape_name, rows_by_value, target_name
 from priorshift.monitoring.batches import Batch
 from priorshift.monitoring.model import MonitorModel
 from priorshift.monitoring.points import MonitorPoint
@@ -521,7 +521,7 @@ class Monitor(Reportable, BaseEstimator):
 
 def _as_text(name: Any) -> str:
     """Return the name or the time of a batch as text."""
-    return name if isinstance(name, str) else target_name(name)
+    return escape_name(name) if isinstance(name, str) else target_name(name)
 
 
 def _parse_state(stored: Any, fields: Fields) -> Any:

@@ -30,7 +30,7 @@ from priorshift.monitoring.ranks import sequential_ranks, to_levels
 from priorshift.monitoring.reference import RANK_BINS, Reference, count_features, count_levels
 
 _SHIFTS = 0.0025 * 2.0 ** np.arange(9)  # changes of the share that bets are made for, from 0.0025 to 0.64
-_SHAPE_BINS = 200  # of the rank of a unit's score
+SHAPE_BINS = 200  # of the rank of a unit's score
 _DILUTIONS = 33  # values of κ, from 0 to 1, for which bets are tabulated
 _MOST_STARTS = 48  # of bets on a change; neighbours are merged when there are more
 _EPSILONS = np.array([0.05, 0.1, 0.2, 0.4])
@@ -66,6 +66,12 @@ class Starts:
 
     def __len__(self) -> int:
         return len(self.batch)
+
+    def check(self) -> None:
+        """Raise ValueError unless there is one value of each kind for each start, all of them finite."""
+        kinds = (self.batch, self.before, self.counts, self.log_wealth)
+        if any(len(kind) != len(self) or not np.isfinite(kind).all() for kind in kinds) or (self.counts < 0).any():
+            raise ValueError
 
     def add(self, batch: int, before: float) -> None:
         """Add a start with the wealth 1 for each change."""
@@ -113,7 +119,7 @@ class ChangeRule:
         """Fix the bets for the reference, whose share of positives is about `base_share`."""
         values = score_at(self._level_values, base_share, source_prior)
         cumulative = np.cumsum(self.pool) / self.pool.sum()
-        ranks = (np.arange(_SHAPE_BINS) + 0.5) / _SHAPE_BINS
+        ranks = (np.arange(SHAPE_BINS) + 0.5) / SHAPE_BINS
         shape = values[np.minimum(np.searchsorted(cumulative, ranks), len(values) - 1)]
         self.set_shape(shape - shape.mean())
 
@@ -156,7 +162,7 @@ class ChangeRule:
         self.starts.counts[-1] += np.bincount(levels, minlength=len(pool))
         middle = before + len(scores) / 2
         kappa = (middle - self.starts.before) / max(middle, 1.0)  # part of the earlier units that is after the change
-        payoffs = self._tables @ count_ranks(ranks, _SHAPE_BINS)[0].T  # shape (dilutions, changes, parts)
+        payoffs = self._tables @ count_ranks(ranks, SHAPE_BINS)[0].T  # shape (dilutions, changes, parts)
         payoffs = payoffs[np.rint(kappa * (_DILUTIONS - 1)).astype(int)]
         log_wealth = self.starts.log_wealth + np.moveaxis(payoffs, 2, 0)
         self.starts.log_wealth = log_wealth[-1]

@@ -16,7 +16,7 @@ from priorshift.monitoring.batches import Batch, all_time_interval, estimate_bat
 from priorshift.monitoring.model import MonitorModel
 from priorshift.monitoring.points import Alarm, MonitorPoint
 from priorshift.monitoring.reference import Reference
-from priorshift.monitoring.rules import AssumptionRule, ChangeRule, LevelRule, Starts
+from priorshift.monitoring.rules import SHAPE_BINS, AssumptionRule, ChangeRule, LevelRule, Starts
 from priorshift.monitoring.settings import RuleSettings
 from priorshift.monitoring.stored_points import StoredPoints, round_interval, round_number
 from priorshift.results import Interval
@@ -297,9 +297,13 @@ class Series:
             bounds = {side: _bound(stored[side]["bound"], direction) for side, direction, _ in settings.sides}
             series = cls.new(name, settings, model, bounds)
             series.points.set_state(state["points"])
-            series.set_rules(state["rules"])
             series.previous = state["previous"]
-        except (KeyError, TypeError, ValueError, IndexError):
+            for rules in (state["previous"], state["rules"]):
+                if rules is not None:
+                    series.set_rules(rules)
+                    if not set(series.change.starts.batch.tolist()) <= set(range(len(series.points))):
+                        raise ValueError
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             raise fields.refused("its points or rules are damaged") from None
         return series
 
@@ -334,15 +338,16 @@ class Series:
         }
 
     def set_rules(self, state: dict[str, Any]) -> None:
-        """Set the state of all rules to what `_rules_to_state` returned."""
+        """Set the state of all rules to what `_rules_to_state` returned; raise an error if it is damaged."""
         for side, rule in self.levels.items():
-            rule.log_wealth = _infinite(state["levels"][side]["log_wealth"])
-            rule.batches = int(state["levels"][side]["batches"])
+            rule.log_wealth = _infinite(state["levels"][side]["log_wealth"]).reshape(rule.log_wealth.shape)
+            rule.batches = _count(state["levels"][side]["batches"])
         stored, grids = state["change"], self.model.reference
-        shape = None if stored["shape"] is None else np.array(stored["shape"], dtype=float)
+        shape = None if stored["shape"] is None else np.array(stored["shape"], dtype=float).reshape(SHAPE_BINS)
         edges = grids.score_edges if stored["edges"] is None else np.array(stored["edges"], dtype=float)
-        self.change = ChangeRule(edges, np.array(stored["pool"], dtype=float), shape)
-        self.change.origin = int(stored["origin"])
+        edges = edges.reshape(grids.score_edges.shape)
+        self.change = ChangeRule(edges, _counts(stored["pool"], self.change.pool.shape), shape)
+        self.change.origin = _count(stored["origin"])
         levels, changes = len(self.change.pool), len(self.change.shifts)
         self.change.starts = Starts(
             np.array(stored["batch"], dtype=np.int64),
@@ -350,12 +355,30 @@ class Series:
             np.array(stored["counts"], dtype=float).reshape(-1, levels),
             np.array(stored["log_wealth"], dtype=float).reshape(-1, changes),
         )
+        self.change.starts.check()
         stored = state["assumption"]
         edges = grids.feature_edges if stored["edges"] is None else np.array(stored["edges"], dtype=float)
-        self.assumption.edges = edges
-        self.assumption.pool = np.array(stored["pool"], dtype=float)
+        self.assumption.edges = edges.reshape(grids.feature_edges.shape)
+        self.assumption.pool = _counts(stored["pool"], self.assumption.pool.shape)
         self.assumption.log_wealth = _infinite(stored["log_wealth"]).reshape(self.assumption.log_wealth.shape)
         self.broken_since = state["broken_since"]
+        if self.broken_since is not None:
+            self.broken_since.encode()  # raises an error unless it is text that can be written
+
+
+def _counts(stored: Any, shape: tuple[int, ...]) -> Any:
+    """Return stored counts as an array of this shape; raise ValueError if they are damaged."""
+    counts = np.array(stored, dtype=float).reshape(shape)
+    if not (np.isfinite(counts) & (counts >= 0)).all():
+        raise ValueError
+    return counts
+
+
+def _count(stored: Any) -> int:
+    """Return a stored number; raise ValueError unless it is a whole one from 0 on."""
+    if not isinstance(stored, int) or not 0 <= stored < 2**53:
+        raise ValueError
+    return stored
 
 
 def _shown(logarithms: Mapping[str, float]) -> dict[str, float]:
@@ -385,4 +408,7 @@ def _finite(log_wealth: Any) -> list[Any]:
 
 def _infinite(stored: list[Any]) -> Any:
     """Return logarithms from what `_finite` returned."""
-    return np.array([-np.inf if x is None else x for x in stored], dtype=float)
+    logarithms = np.array([-np.inf if x is None else x for x in stored], dtype=float)
+    if not (logarithms < np.inf).all():
+        raise ValueError
+    return logarithms

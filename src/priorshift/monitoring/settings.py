@@ -13,6 +13,8 @@ from priorshift.io.files import Fields
 from priorshift.io.parameters import is_number
 from priorshift.monitoring.rules import SOURCE_SHARE
 
+_LEAST, _LONGEST = 1e-12, 1e18  # probability and run length in a state
+
 
 @dataclass(frozen=True)
 class RuleSettings:
@@ -47,6 +49,8 @@ class RuleSettings:
         batches = 0 if isinstance(reference, str) and reference == "source" else reference
         if isinstance(batches, bool) or not isinstance(batches, (int, np.integer)) or batches < 0:
             raise InputError(f"reference is {reference!r}, but 'source' or a number of batches is expected.")
+        if is_number(random_state) and (random_state < 0 or random_state != int(random_state)):
+            raise InputError(f"random_state is {random_state!r}, but a whole number from 0 on is expected.")
         seed = (
             int(random_state) if is_number(random_state) else int(np.random.default_rng(random_state).integers(2**31))
         )
@@ -63,10 +67,10 @@ class RuleSettings:
         return cls(
             low=None if fields.is_none("low") else fields.number("low", 0.0, 1.0),
             high=None if fields.is_none("high") else fields.number("high", 0.0, 1.0),
-            alpha=fields.number("alpha", 1e-9, 1.0),
-            run_length=fields.number("run_length", 1.0),
+            alpha=fields.number("alpha", _LEAST, 1 - _LEAST),
+            run_length=fields.number("run_length", 1.0, _LONGEST),
             reference=fields.whole("reference"),
-            confidence=fields.number("confidence", 0.5, 1.0),
+            confidence=fields.number("confidence", _LEAST, 1 - _LEAST),
             seed=fields.whole("seed"),
             series=fields.texts("series"),
         )

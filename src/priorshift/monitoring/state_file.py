@@ -39,10 +39,11 @@ def read_state(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); check the path.") from None
     except UnicodeDecodeError:
         raise damaged from None
+    first, header, content, end = (*text.split("\n", 3), "", "", "")[:4]
     try:
-        stored = json.loads(text)
+        stored = json.loads(f"{first}{header.removesuffix(',')}}}")  # without the state, which is checked first
     except (ValueError, RecursionError):
-        raise damaged from None
+        stored = None
     if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
         raise InputError(f"{path} is not the state of a monitor; pass the file that watch --state wrote.")
     if stored.get("version") != _VERSION:
@@ -50,10 +51,13 @@ def read_state(path: str | os.PathLike[str]) -> Any:
             f"{path} has version {str(stored.get('version'))[:20]}, but this priorshift reads version {_VERSION}; "
             "install a newer version."
         )
-    content = text[text.index('"state":') + len('"state":') : -len("\n}\n")] if text.endswith("\n}\n") else ""
-    if hashlib.sha256(content.encode()).hexdigest() != stored.get("sha256"):
+    state = content.removeprefix('"state":')
+    if end != "}\n" or hashlib.sha256(state.encode()).hexdigest() != stored.get("sha256"):
         raise damaged
-    return stored.get("state")
+    try:
+        return json.loads(state)
+    except (ValueError, RecursionError):
+        raise damaged from None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, overload
 
-from priorshift.monitoring.points import Alarm, MonitorPoint
+from priorshift.monitoring.points import RULES, Alarm, MonitorPoint
 from priorshift.results import Interval
 
 _DIGITS = 7  # of stored numbers
@@ -160,6 +160,14 @@ def _check_columns(stored: Any, rules: set[str]) -> None:
             raise ValueError
         if float in allowed and not all(map(math.isfinite, filter(None, column))):
             raise ValueError
+        if str in allowed:
+            "".join(filter(None, column)).encode()  # raises ValueError for text that cannot be written
+    gaps = [[value is None for value in stored[name]] for name in ("method", "low", "high", "value")]
+    common = [[value is None for value in stored[name]] for name in ("all_time_low", "all_time_high")]
+    if any(column != gaps[0] for column in gaps) or common[0] != common[1]:
+        raise ValueError
+    if not all(0 <= rows < 2**53 for rows in stored["rows"]):
+        raise ValueError
 
 
 def _read_alarms(stored: Any) -> list[Alarm]:
@@ -167,5 +175,11 @@ def _read_alarms(stored: Any) -> list[Alarm]:
     alarms = []
     for alarm in stored["texts"]:
         interval = None if alarm["interval"] is None else Interval(**alarm["interval"])
+        numbers = [] if interval is None else [interval.low, interval.high, interval.confidence]
+        numbers += [] if alarm["size"] is None else [alarm["size"]]
+        texts = [alarm["message"], *([] if alarm["since"] is None else [alarm["since"]])]
+        "".join(texts).encode()  # raises ValueError for text that cannot be written
+        if alarm["rule"] not in RULES or not all(map(math.isfinite, numbers)):
+            raise ValueError
         alarms.append(Alarm(**{**alarm, "interval": interval}))
     return alarms

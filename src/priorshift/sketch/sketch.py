@@ -353,6 +353,9 @@ def _contradiction(moments: FeatureMoments, weighted: bool) -> str:
         return "its mean is longer than 1"
     if not weighted and np.abs(moments.total - moments.squared_total).max() > _ROUNDING * w:
         return "its two means differ, although all rows have the same weight"
+    largest = w2 * slack + _LARGEST_NOISE * moments.noise  # |z_i z_j| ≤ 1
+    if np.abs(moments.product).max() > largest or np.abs(moments.product - moments.product.T).max() > _ROUNDING * w2:
+        return "its second moment is too large or not symmetric"
     diagonal = np.diagonal(moments.product)
     if np.abs(diagonal[:K] + diagonal[K:] - w2 / K).max() > _ROUNDING * w2 + 2 * _LARGEST_NOISE * moments.noise:
         return "the trace of its second moment does not match its weights"

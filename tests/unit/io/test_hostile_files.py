@@ -1,0 +1,101 @@
+"""Small files that would take long, or become large: they are refused, or read in little time."""
+
+import io
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from priorshift.errors import InputError
+from priorshift.io.readers import read_table
+
+pytest.importorskip("openpyxl")
+from priorshift.app.uploads import Limits
+from priorshift.io.workbooks import workbook_size, write_workbook
+
+NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+def workbook(path: Path, change) -> Path:
+    """Write a workbook whose sheet is changed by a function of its bytes."""
+    write_workbook(path, [["a", "b"], *[[k, k / 2] for k in range(20)]])
+    content = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, change(old.read(name)) if name == "xl/worksheets/sheet1.xml" else old.read(name))
+    path.write_bytes(content.getvalue())
+    return path
+
+
+def test_many_unfinished_formulas_take_no_time(tmp_path):
+    comment = b"<!--" + b"<f" * 200_000 + b"-->"
+    path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet.replace(b"<sheetData>", comment + b"<sheetData>"))
+    start = time.process_time()
+    assert len(read_table(path, "t")) == 20
+    assert time.process_time() - start < 2  # minutes, if the time were quadratic
+
+
+def test_spaces_without_a_separator_take_no_time(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b" + " " * 80_000 + "x\n" + "1,2\n" * 50)
+    start = time.process_time()
+    assert read_table(tmp_path / "t.csv", "t").width == 2
+    assert time.process_time() - start < 2
+
+
+def test_a_tab_next_to_a_comma_is_no_separator(tmp_path):
+    (tmp_path / "t.csv").write_text("a,\tb;c\n1,\t2\n3,\t4\n")
+    assert read_table(tmp_path / "t.csv", "t").columns == ("a", "b;c")
+
+
+@pytest.mark.parametrize("entity", ["a" * 10, "<row><c><v>1</v></c></row>"])
+def test_a_workbook_with_entities_is_refused(tmp_path, entity):
+    declared = f'<!DOCTYPE x [<!ENTITY e "{entity}">]>'.encode()
+    root = b"<worksheet"
+
+    def change(sheet):
+        assert root in sheet
+        return sheet.replace(root, b"<!--" + b" " * 100_000 + b"-->" + declared + root, 1)
+
+    path = workbook(tmp_path / "t.xlsx", change)
+    for read in (lambda: read_table(path, "t"), lambda: workbook_size(path, "t")):
+        with pytest.raises(InputError, match="damaged"):
+            read()
+
+
+def test_limits_count_rows_and_cells_of_any_prefix_and_without_places(tmp_path):
+    row = b"<x:row>" + b"<x:c><x:v>1</x:v></x:c>" * 300 + b"</x:row>"
+    sheet = f'<x:worksheet xmlns:x="{NAMESPACE}"><x:sheetData>'.encode() + row * 40 + b"</x:sheetData></x:worksheet>"
+    path = workbook(tmp_path / "t.xlsx", lambda _: sheet)
+    assert workbook_size(path, "t") == (40, 300, 12_000)
+    for limits, what in (
+        (Limits(columns=200), "columns"),
+        (Limits(rows=30), "rows"),
+        (Limits(text_cells=10**4), "cells"),
+    ):
+        with pytest.raises(InputError, match=what):
+            limits.check_file(path, "t.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_refused"),
+    [
+        (b'<c r="A2"><f>1+1</f></c>', True), (b'<c r="A2"><f>1+1</f><v/></c>', True),
+        (b'<c r="A2"><f>1+1</f><v>2</v></c>', False), (b'<c r="A2"><v>2</v></c>', False),
+    ],
+)  # fmt: skip
+def test_formulas_without_values_are_refused(tmp_path, cell, is_refused):
+    sheet = (
+        (
+            f'<worksheet xmlns="{NAMESPACE}"><sheetData><row r="1"><c r="A1" t="inlineStr"><is><t>a</t></is></c></row>'
+            '<row r="2">'
+        ).encode()
+        + cell
+        + b'</row><row r="3"><c r="A3"><v>3</v></c></row></sheetData></worksheet>'
+    )
+    path = workbook(tmp_path / "t.xlsx", lambda _: sheet)
+    if is_refused:
+        with pytest.raises(InputError, match="formulas without values"):
+            read_table(path, "t")
+    else:
+        assert read_table(path, "t").values.tolist() == [[2.0], [3.0]]
