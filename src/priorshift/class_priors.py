@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from priorshift import result_tables
 from priorshift.arrays import Floats
@@ -17,7 +17,8 @@ from priorshift.errors import InputError
 from priorshift.inference.affine_mixture import AffineMixture
 from priorshift.inference.class_audit import AuditedClasses
 from priorshift.inference.composition import Composition
-from priorshift.inference.contrasts import difference_interval, ratio_interval
+from priorshift.inference.contrasts import difference_interval, difference_p_value, ratio_interval
+from priorshift.io.parameters import is_number
 from priorshift.named_results import NamedResults
 from priorshift.results import Interval, PriorEstimate
 
@@ -121,11 +122,12 @@ class ClassPriors(NamedResults[PriorEstimate]):
     def coefficients(self) -> dict[str, float]:
         """Coefficients b of the target as a mixture of samples, which need no source prior.
 
-        They are those of the labelled classes and, with a rest, of the source population under "source": R = π′_0/π_0.
+        They are those of the labelled classes and, with a rest, of the source population under "source": R = π′_0/π_0
+        (under "source population" if a class has that name).
         """
         names = [name for name in self if name != REST]
         if REST in self:
-            names.append("source")
+            names.append("source" if "source" not in names else "source population")
         return dict(zip(names, self._joint()[0].coefficients.tolist(), strict=True))
 
     def p_value(self, shares: Any) -> float:
@@ -171,8 +173,8 @@ class ClassPriors(NamedResults[PriorEstimate]):
         Returns
         -------
         list of ClassDifference
-            From raw estimates. The intervals hold for all source priors that are possible; standard errors and
-            p-values are those at the best guess. If the target was audited, they are from the audited estimates, with
+            From raw estimates. Intervals and p-values hold for all source priors that are possible; standard errors are
+            those at the best guess. If the target was audited, they are from the audited estimates, with
             the error of labels and tables combined, so that unlike single intervals they also assume label shift.
         """
         names = list(self)
@@ -184,16 +186,21 @@ class ClassPriors(NamedResults[PriorEstimate]):
             contrast[[i, j]] = 1, -1
             estimate = float(contrast @ shares)
             error = float(np.sqrt(max(float(contrast @ self.covariance @ contrast), 0.0)))
-            p = float(2 * ndtr(-abs(estimate) / error)) if error > 0 else float(estimate == 0)
-            ends, ratio_ends = self._compare(i, j, shares)
+            ends, ratio_ends, p = self._compare(i, j, shares)
             ratio = float(shares[i] / shares[j]) if min(shares[i], shares[j]) > 0 else float("nan")
             interval = Interval(*ends, self.confidence, "delta")
             ratio_interval = Interval(*ratio_ends, self.confidence, "Fieller")
             differences.append(ClassDifference(names[i], names[j], estimate, interval, error, p, ratio, ratio_interval))
         return differences
 
-    def _compare(self, i: int, j: int, shares: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the intervals of the difference and of the ratio of two classes, in all possible cases."""
+    def _compare(self, i: int, j: int, shares: Floats) -> tuple[tuple[float, float], tuple[float, float], float]:
+        """Return the intervals of difference and ratio of two classes, and the p-value, in all possible cases."""
+        own = next(iter(self.values())).interval
+        if self.mixture is None and own is not None and self.audited is None:  # of one class, and the rest
+            difference = 2 * own.low - 1, 2 * own.high - 1
+            odds = [end / (1 - end) if end < 1 else float("inf") for end in (own.low, own.high)]
+            p_value = _p_value_by_interval(float(shares[i] - shares[j]), difference, own.confidence)
+            return difference, (odds[0], odds[1]), p_value
         if self.mixture is None or self.composition is None or self.audited is not None:
             b, C = shares, self.covariance
             alternatives: tuple[Floats, ...] = (np.eye(len(shares))[None],)
@@ -208,7 +215,8 @@ class ClassPriors(NamedResults[PriorEstimate]):
         (low, high), (ratio_low, ratio_high) = (
             (min(low for low, _ in found), max(high for _, high in found)) for found in (ends, ratio_ends)
         )
-        return (low, high), (ratio_low, ratio_high)
+        contrasts = [cases[:, :, i] - cases[:, :, j] for cases in alternatives]
+        return (low, high), (ratio_low, ratio_high), difference_p_value(contrasts, b, C)
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each class.
@@ -259,6 +267,11 @@ class ClassPriors(NamedResults[PriorEstimate]):
 
     def _read_shares(self, shares: Any) -> Floats:
         """Return the share of each class in the order of the result; refuse unknown classes, and a sum other than 1."""
+        if not isinstance(shares, Mapping):
+            raise InputError(f"shares is {shares!r}, but a mapping of classes to shares is expected.")
+        for name, share in shares.items():
+            if not is_number(share) or not 0 <= share <= 1:
+                raise InputError(f"the share of {name!r} is {share!r}, but a number from 0 to 1 is expected.")
         unknown = [name for name in shares if name not in self]
         missing = [name for name in self if name not in shares]
         if unknown or len(missing) > 1:
@@ -266,7 +279,7 @@ class ClassPriors(NamedResults[PriorEstimate]):
             raise InputError(f"shares {what}, but the classes are {', '.join(map(repr, self))}; pass all but one.")
         total = float(sum(shares.values()))
         values = dict(shares) | ({missing[0]: 1 - total} if missing else {})
-        if not missing and abs(total - 1) > _SUM:
+        if abs(total - 1) > _SUM and (not missing or total > 1):
             raise InputError(f"shares add up to {total:.4g}, but 1 is expected.")
         return np.array([float(values[name]) for name in self])
 
@@ -299,3 +312,11 @@ class ClassPriors(NamedResults[PriorEstimate]):
             ends = f"{interval.low:.3f} to {interval.high:.3f}" if interval else ""
             found[name] = number, ends, f"{band.low:.3f} to {band.high:.3f}" if band else ""
         return found
+
+
+def _p_value_by_interval(estimate: float, ends: tuple[float, float], confidence: float) -> float:
+    """Return the p-value of 0 as if the interval were that of a normal distribution on each side of the estimate."""
+    end = ends[0] if estimate > 0 else ends[1]
+    if estimate == 0 or end == estimate:
+        return 1.0 if estimate == 0 else 0.0
+    return float(2 * ndtr(ndtri((1 - confidence) / 2) * abs(estimate / (estimate - end))))

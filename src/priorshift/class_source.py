@@ -142,7 +142,8 @@ class ClassSource:
         """Build the source from a table of all rows and the number of each row's sample, the base last."""
         count = len(names) + 1 if rest else len(names)
         if len(names) < _FEWEST:
-            raise InputError(f"there are {len(names)} labelled classes, but at least {_FEWEST} are expected.")
+            found = "there is 1 labelled class" if len(names) == 1 else f"there are {len(names)} labelled classes"
+            raise InputError(f"{found}, but at least {_FEWEST} are expected.")
         check_class_names(names)
         if scenario == "censoring" and not rest:
             raise InputError("scenario='censoring' needs unlabelled rows, but rest is False; leave one of them out.")

@@ -7,7 +7,7 @@ from scipy import stats
 
 import priorshift as ps
 from priorshift.class_source import ClassSource
-from priorshift.errors import ColumnWarning, InputError
+from priorshift.errors import ColumnWarning, FewPositivesWarning, InputError
 from priorshift.loading import InputOptions, LabeledTable, load_problem
 from priorshift.problem import Sample
 
@@ -564,3 +564,100 @@ def test_targets_with_the_same_groups_do_not_differ(sample):
         source_prior=SOURCE, method="tcpu",
     )  # fmt: skip
     assert min(pair.standard_error for pair in other.differences()) > 0.01
+
+
+def _normal_classes(seed, rows=(150, 600, 600), shares=((0.2, 0.15), (0.1, 0.45))):
+    """Two classes and a rest in three columns: labelled rows, unlabelled rows and target, with the target's shares."""
+    rng = np.random.default_rng(seed)
+    means = 2.0 * np.eye(3)[[0, 1]]
+
+    def draw(n, of_a, of_b):
+        kind = rng.choice(3, n, p=[of_a, of_b, 1 - of_a - of_b])
+        return rng.normal(size=(n, 3)) + np.concatenate([means, np.zeros((1, 3))])[kind]
+
+    classes = {"a": draw(rows[0], 1.0, 0.0), "b": draw(rows[0], 0.0, 1.0)}
+    return classes, draw(rows[1], *shares[0]), draw(rows[2], *shares[1])
+
+
+KNOWN = {"a": 0.2, "b": 0.15}
+
+
+def test_groups_of_independent_rows_do_not_widen_intervals():
+    classes, U, T = _normal_classes(0)
+    widths = {}
+    for size in (1, 5, 20):
+        groups = {"target": np.arange(len(T)) // size}
+        result = ps.estimate_prior(classes, U, T, source_prior=KNOWN, groups=groups, random_state=0)
+        widths[size] = result["b"].interval.width
+    assert widths[20] < 1.4 * widths[1] and widths[5] < 1.2 * widths[1]
+
+
+def test_ranges_of_source_priors_that_add_up_to_too_much():
+    classes, U, T = _normal_classes(1)
+    with pytest.raises(InputError, match=r"at least 1\.01"):
+        ps.estimate_prior(classes, U, T, source_prior={"a": (0.6, 0.9), "b": (0.41, 0.6)}, random_state=0)
+    wide = ps.estimate_prior(classes, U, T, source_prior={"a": (0.1, 0.9), "b": (0.05, 0.9)}, random_state=0)
+    used = {name: wide[name].source_prior for name in ("a", "b")}
+    assert 0.1 <= used["a"] <= 0.9 and 0.05 <= used["b"] <= 0.9 and sum(used.values()) < 0.9
+    assert wide["rest"].interval.low < 0.01 and wide["rest"].value > 0.05
+    R = wide["a"].negative_ratio
+    at_most = ps.estimate_prior(classes, U, T, source_prior={"a": 0.9, "b": 0.05}, random_state=0)
+    assert wide["a"].interval.high >= at_most["a"].interval.high - 0.01 * R
+
+
+def test_p_values_of_differences_agree_with_their_intervals():
+    classes, U, T = _normal_classes(2)
+    for prior in ({"a": (0.02, 0.45), "b": (0.02, 0.4)}, KNOWN, {"a": stats.beta(4, 16), "b": (0.1, 0.2)}):
+        result = ps.estimate_prior(classes, U, T, source_prior=prior, random_state=0)
+        for pair in result.differences():
+            assert (pair.p_value < 0.05) == (not pair.interval.low <= 0 <= pair.interval.high)
+    one = ps.estimate_prior({"a": classes["a"]}, U, T, source_prior={"a": (0.2, 0.4)}, random_state=0)
+    [pair] = one.differences()
+    low, high = one["a"].interval.low, one["a"].interval.high
+    assert (pair.interval.low, pair.interval.high) == pytest.approx((2 * low - 1, 2 * high - 1))
+    assert (pair.p_value < 0.05) == (not pair.interval.low <= 0 <= pair.interval.high)
+
+
+def test_shares_of_a_hypothesis_are_checked():
+    classes, U, T = _normal_classes(3)
+    result = ps.estimate_prior(classes, U, T, source_prior=KNOWN, random_state=0)
+    for shares in (
+        0.3,
+        {"a": "x", "b": 0.2},
+        {"a": float("nan"), "b": 0.1},
+        {"a": -0.1, "b": 0.1},
+        {"a": 0.8, "b": 0.7},
+    ):
+        with pytest.raises(InputError, match="share"):
+            result.p_value(shares)
+    assert result.p_value({"a": 0.1, "b": 0.45}) > 0.01
+
+
+def test_a_class_named_source_keeps_its_coefficient():
+    classes, U, T = _normal_classes(4)
+    named = {"source": classes["a"], "b": classes["b"]}
+    result = ps.estimate_prior(named, U, T, source_prior={"source": 0.2, "b": 0.15}, random_state=0)
+    assert list(result.coefficients) == ["source", "b", "source population"]
+    assert sum(result.coefficients.values()) == pytest.approx(1)
+
+
+def test_a_class_with_few_rows_is_warned_of():
+    classes, U, T = _normal_classes(5)
+    with pytest.warns(FewPositivesWarning, match="12"):
+        ps.estimate_prior({"a": classes["a"][:12], "b": classes["b"]}, U, T, source_prior=KNOWN, random_state=0)
+
+
+def test_label_errors_are_recorded():
+    classes, U, T = _normal_classes(6)
+    result = ps.estimate_prior(classes, U, T, source_prior=KNOWN, label_error={"a": {"b": 0.05}}, random_state=0)
+    assert result["a"].details["label_error"] == {"a": {"b": 0.05}}
+    assert "label_error" not in ps.estimate_prior(classes, U, T, source_prior=KNOWN, random_state=0)["a"].details
+
+
+def test_a_stated_source_prior_above_the_bound_of_the_tables_is_contradicted():
+    classes, U, T = _normal_classes(7, rows=(300, 1500, 1000))
+    wrong = ps.diagnose(classes, U, T, source_prior={"a": 0.5, "b": 0.15}, random_state=0)
+    assert wrong.verdict.answer == "no" and list(wrong.contradicted_priors) == ["a"]
+    assert any("contradicts the tables" in reason for reason in wrong.verdict.reasons)
+    right = ps.diagnose(classes, U, T, source_prior=KNOWN, random_state=0)
+    assert right.contradicted_priors == {} and "contradicts the tables" not in str(right.verdict)

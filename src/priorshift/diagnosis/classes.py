@@ -75,6 +75,8 @@ class ClassDiagnosis(Reportable):
         Test of whether a change of the shares explains the target.
     confusion : ClassConfusion
         Which classes cannot be distinguished, and what that costs.
+    contradicted_priors : dict of str to (float, float)
+        Stated source priors that the tables exclude, by class: the smallest one that was stated, and an upper bound.
     columns : tuple of ColumnUse
         How each column was used.
     settings : dict
@@ -105,6 +107,7 @@ class ClassDiagnosis(Reportable):
     new_class_test: NewClassTest
     label_shift_test: ClassLabelShiftTest
     confusion: ClassConfusion
+    contradicted_priors: dict[str, tuple[float, float]] = field(default_factory=dict)
     next_steps: tuple[str, ...] = field(default=())
     columns: tuple[ColumnUse, ...] = field(default=())
     settings: dict[str, Any] = field(default_factory=dict)
@@ -118,7 +121,9 @@ class ClassDiagnosis(Reportable):
             With the names of the attributes.
         """
         parts = {name: getattr(self, name).to_dict() for name in ("verdict", "estimate", *_QUESTIONS)}
-        return {**parts, "next_steps": list(self.next_steps), **self.source_parts()}
+        contradicted = {name: list(pair) for name, pair in self.contradicted_priors.items()}
+        steps = {"contradicted_priors": contradicted, "next_steps": list(self.next_steps)}
+        return {**parts, **steps, **self.source_parts()}
 
     def source_parts(self) -> dict[str, Any]:
         """Return what all targets of one source have in common, as plain values for JSON.
@@ -152,6 +157,7 @@ class ClassParts:
     new_class_test: NewClassTest
     label_shift_test: ClassLabelShiftTest
     confusion: ClassConfusion
+    contradicted_priors: dict[str, tuple[float, float]]
 
     @property
     def p_values(self) -> tuple[float, float]:
@@ -176,7 +182,7 @@ class ClassParts:
                     tables = shift.estimate_target(replace(target, class_audit=None))
         return cls(
             estimate=estimate, new_class_test=new_class, label_shift_test=label_shift,
-            confusion=class_confusion(tables),
+            confusion=class_confusion(tables), contradicted_priors=shift.contradicted_priors(),
         )  # fmt: skip
 
 
@@ -191,6 +197,11 @@ def judge_classes(
     p_new, p_shift = parts.p_values if p_values is None else p_values
     note = f", adjusted for {targets} targets" if targets > 1 else ""
     against, doubts = _tested(parts, p_new, p_shift, note)
+    for name, (stated, bound) in parts.contradicted_priors.items():
+        against.append(
+            f"The source prior {stated:.3g} of {name!r} contradicts the tables, by which it is at most {bound:.2f}. "
+            "Correct it, or check which rows are labelled."
+        )
     for name, share in parts.estimate.items():
         against += _not_credible(name, share)
         doubts += _doubts(name, share)
@@ -300,7 +311,8 @@ def _next_steps(verdict: ClassVerdict, parts: ClassParts, *, has_new_class: bool
             step += ". Or merge the two classes: their total is estimated more precisely"
         steps.append(f"{step}.")
     if verdict.answer == "yes":
-        steps.append("Publish the shares with their intervals, and state that they assume label shift.")
+        basis = "assume label shift" if parts.estimate.audited is None else "rely on the looked-up classes"
+        steps.append(f"Publish the shares with their intervals, and state that they {basis}.")
     elif verdict.answer == "with care":
         steps.append("If you publish now, publish the intervals with the reasons for care.")
     return tuple(steps)

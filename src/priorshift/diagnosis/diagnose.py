@@ -355,9 +355,9 @@ class _FittedSource:
         estimator, rng = self.estimator, np.random.default_rng(self.estimator.scored_.seed)
         fit = estimator.fit_target(target)
         fit = replace(fit, estimate=with_columns(self.problem, fit.estimate))  # records how columns were used
-        prior_from_rows = isinstance(estimator.prior_estimator_, MixturePrior)
+        mixture = estimator.prior_estimator_ if isinstance(estimator.prior_estimator_, MixturePrior) else None
         is_relative = estimator.prior_estimator_ is not None and self.source.audit is None
-        settings = estimator.confidence, self.threshold, prior_from_rows, rng, is_relative
+        settings = estimator.confidence, self.threshold, mixture is not None, rng, is_relative, mixture
         inputs = DiagnosisInput(self.source, fit, *settings)
         # With more resamples a small p-value depends less on the seed, and can stay small when it is adjusted.
         rows = len(self.source.labeled) + len(fit.target)

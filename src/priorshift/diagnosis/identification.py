@@ -44,6 +44,7 @@ class DiagnosisInput:
     prior_from_rows: bool = False  # whether π was estimated from the rows, so that more rows say more about it
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     prior_is_relative: bool = False  # whether π was estimated from P and U alone: then label errors change the estimate
+    mixture: MixturePrior | None = None  # the estimator of π, if it is one that can account for label errors
 
     @property
     def ratio(self) -> float:

@@ -30,7 +30,7 @@ from priorshift.diagnosis.variants import Subsample, Variant, projection_variant
 from priorshift.errors import InputError
 from priorshift.formatting import decimals, format_fixed, format_percent, format_short
 from priorshift.inference.confidence_curve import prior_from_ratio
-from priorshift.inference.prior_knowledge import MislabeledPrior, with_label_error
+from priorshift.inference.prior_knowledge import MislabeledPrior, PosteriorPrior, with_label_error
 from priorshift.io.parameters import is_number
 from priorshift.problem import Target
 from priorshift.result_tables import align_columns, to_plain
@@ -463,6 +463,10 @@ def label_error_variants(inputs: DiagnosisInput) -> tuple[Variant, ...]:
         name = f"{format_percent(error)} label errors"
         known, is_relative = fit.prior, inputs.prior_is_relative
         in_use = (1 - error) * pi if is_relative else pi
+    if is_relative and inputs.mixture is not None:  # whose estimate of π/(1−ε) depends on ε
+        errors = 1 - fit.prior.purity, error or 0.0
+        now, then = (inputs.mixture.with_label_error(share) for share in errors)
+        known, in_use = PosteriorPrior(then.prior_distribution_), in_use * then.prior_ / now.prior_
     try:
         other = with_label_error(known, error, is_relative=is_relative)
     except InputError:

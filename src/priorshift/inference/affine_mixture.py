@@ -94,6 +94,7 @@ class AffineMixture:
     sizes: Floats  # effective observations of the samples and, last, of the target
     noise: Floats  # covariance of the noise of h in the base, shape (functions, functions); 0 for fixed functions
     influence: Influence | None = None  # of observations on the coefficients; kept only to compare targets
+    target_rows: float | None = None  # effective number of rows of the target; None if each is an observation
 
     @classmethod
     def from_values(
@@ -139,6 +140,7 @@ class AffineMixture:
             target_covariance=with_target,
             sizes=sizes,
             noise=np.zeros((functions, functions)) if noise is None else noise,
+            target_rows=1 / float((target.mass**2).sum()),
         )
 
     @cached_property
@@ -247,13 +249,14 @@ class ShareCurve:
     def variance(self, share: ArrayLike) -> tuple[Floats, Floats]:
         """Return the variance of θ̂ if θ = `share`, and its degrees of freedom by Satterthwaite's rule, for each case.
 
-        Few rows of a target may contain none of a rare class, so the variance of E_T h is at least that in the mixture.
+        Few rows of a target may contain none of a rare class, so the variance of E_T h is at least that in the mixture,
+        if all rows were independent: how much rows of a group have in common, only the observed variance shows.
         """
         b = self.mixture.coefficients + self.direction * (np.asarray(share) - self.estimate)[:, None]
         sizes = self.mixture.sizes
         by_source = b**2 * np.einsum("css->cs", self._source)
         expected = (b * self._squares).sum(axis=1) - (b * self._means).sum(axis=1) ** 2
-        by_target = np.maximum(self._observed, expected / sizes[-1])
+        by_target = np.maximum(self._observed, expected / (self.mixture.target_rows or sizes[-1]))
         total = by_target + np.einsum("cs,cst,ct->c", b, self._source, b) - 2 * (b * self._with_target).sum(axis=1)
         parts = np.concatenate([by_source, by_target[:, None]], axis=1)
         squares = (parts**2 / np.maximum(sizes - 1, 1.0)).sum(axis=1)

@@ -120,6 +120,10 @@ class LabelErrors:
         """The shares that estimates use, one for each of the cells."""
         return np.array([share.value for share in self.shares])
 
+    def purity(self, k: int) -> float:
+        """Return the share of the labelled rows of class number `k` that are of this class."""
+        return 1 - float(sum(share.value for (row, _), share in zip(self.cells, self.shares, strict=True) if row == k))
+
     def draw(self, position: Floats | float, rng: np.random.Generator) -> Floats:
         """Draw cases of the shares, shape (cases, cells), as :meth:`SourceShares.draw` does."""
         return draw_cases(self.shares, position, rng)
@@ -189,7 +193,14 @@ def read_class_priors(source_prior: Any, names: Sequence[str]) -> dict[str, Prio
     if unknown:
         shown = ", ".join(map(repr, names))
         raise InputError(f"source_prior has {unknown[0]!r}, but the labelled classes are {shown}; correct it.")
-    return {name: None if stated.get(name) is None else read_prior(stated[name]) for name in names}
+    known: dict[str, PriorKnowledge | None] = {}
+    for name in names:
+        try:
+            known[name] = None if stated.get(name) is None else read_prior(stated[name])
+        except InputError as error:
+            counts = f" For counts of a survey, add {REST!r}." if is_number(stated[name]) and stated[name] > 1 else ""
+            raise InputError(f"{str(error).replace('source_prior', f'source_prior of {name!r}', 1)}{counts}") from None
+    return known
 
 
 def read_label_errors(label_error: Any, names: Sequence[str], *, rest: bool) -> LabelErrors:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import qmc
@@ -21,7 +22,7 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.inference.affine_mixture import AffineMixture
 from priorshift.inference.class_knowledge import CASES, LabelErrors, SourceShares
-from priorshift.inference.prior_knowledge import PointPrior
+from priorshift.inference.prior_knowledge import PointPrior, RangePrior
 
 _MOST_LABELLED = 1 - 1e-3  # share of all labelled classes together in the source, which has a rest
 _LEAST_DETERMINANT = 1e-6  # of W, below which errors of labels make samples indistinguishable
@@ -56,17 +57,13 @@ class Composition:
         K = len(shares.priors)
         Q = errors.matrices(errors.values[None], K, K + 1)
         scale = np.where(shares.is_estimated, np.einsum("ckk->ck", Q[..., :K]), 1.0)
-        pi = scale * shares.values
+        ends = _range_ends(shares)
+        pi = scale * (shares.values + ends.middle)
         total = float(pi.sum())
-        if total >= 1 and all(isinstance(prior, PointPrior) for prior in shares.priors):
-            raise InputError(
-                f"source_prior adds up to {total:.3g} over the labelled classes, but less than 1 is expected, since "
-                "there is a rest; state that there is none (rest=False, --no-rest), or correct the priors."
-            )
         central = _checked(_matrix(pi / max(total / _MOST_LABELLED, 1.0), Q)[0])
         alternatives = [
-            _cases(shares, errors, shares.draw(prior_end, rng), errors.draw(error_end, rng))
-            for prior_end, error_end in product(_ends(shares.is_range), _ends(errors.is_range))
+            _cases(shares, errors, shares.draw(position, rng), errors.draw(error_end, rng))
+            for position, error_end in product(ends.positions, _ends(errors.is_range))
         ]
         within = [
             _cases(shares, errors, shares.draw(places[:, :K], rng), errors.draw(places[:, K:], rng))
@@ -78,6 +75,48 @@ class Composition:
         """Return the interval of θ_j that holds in all alternatives."""
         ends = np.array([mixture.curve(cases[:, :, j]).interval(confidence) for cases in self.alternatives])
         return float(ends[:, 0].min()), float(ends[:, 1].max())
+
+
+class _RangeEnds(NamedTuple):
+    """Where in the ranges of source priors an interval has its ends, such that all of them add up to less than 1."""
+
+    positions: list[Floats | float]  # 0 at the lower ends and 1 at the upper; one for all classes, or of shape (1, K)
+    middle: Floats  # what is added to the values of the classes to have possible ones, shape (K,)
+
+
+def _range_ends(shares: SourceShares) -> _RangeEnds:
+    """Return the ends of ranges that are possible together; refuse priors that add up to 1 or more.
+
+    The share of a class in the target grows with its source prior alone, and that of the rest falls with their sum. So
+    if not all priors can be at their upper ends, each of them is, as far as possible, while the others are at their
+    lower ends; and all are as far up as possible together.
+    """
+    K, is_range = len(shares.priors), np.array(shares.is_range)
+    low = np.array(
+        [prior.range[0] if known else prior.value for prior, known in zip(shares.priors, is_range, strict=True)]
+    )
+    width = np.array(
+        [
+            prior.range[1] - prior.range[0] if known else 0.0
+            for prior, known in zip(shares.priors, is_range, strict=True)
+        ]
+    )
+    free, nothing = _MOST_LABELLED - float(low.sum()), np.zeros(K)
+    is_stated = all(isinstance(prior, (PointPrior, RangePrior)) for prior in shares.priors)
+    if free <= 0 and is_stated:
+        at_least = "at least " if is_range.any() else ""
+        raise InputError(
+            f"source_prior adds up to {at_least}{low.sum():.3g} over the labelled classes, but less than 1 is "
+            "expected, since there is a rest; state that there is none (rest=False, --no-rest), or correct the priors."
+        )
+    if not is_range.any():
+        return _RangeEnds([0], nothing)
+    if width.sum() < free or free <= 0:
+        return _RangeEnds([0, 1], nothing)
+    together = np.full(K, free / width.sum())
+    single = [np.eye(K)[k] * min(1.0, free / width[k]) for k in np.flatnonzero(width)]
+    middle = low + width * min(0.5, together[0] / 2) - shares.values
+    return _RangeEnds([0, together[None], *(position[None] for position in single)], np.where(is_range, middle, 0.0))
 
 
 def _cases(shares: SourceShares, errors: LabelErrors, pi: Floats, epsilon: Floats) -> Floats:

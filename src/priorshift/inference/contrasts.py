@@ -7,7 +7,7 @@ upper end where θ_2 may be 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -32,6 +32,21 @@ def difference_interval(
         return float(ndtr((value - centers) / errors).mean())
 
     return _crossing(cumulative, tail, -1.0, 1.0), _crossing(cumulative, 1 - tail, -1.0, 1.0)
+
+
+def difference_p_value(compositions: Sequence[Floats], coefficients: Floats, covariance: Floats) -> float:
+    """Return the p-value of w·b = 0 that agrees with the intervals of `difference_interval` in all `compositions`.
+
+    It is the largest of all alternatives, each averaged over its cases; 1 if the difference may have both signs.
+    """
+    tails = []
+    for composition in compositions:
+        variances = np.einsum("cs,st,ct->c", composition, covariance, composition)
+        errors = np.sqrt(np.maximum(variances, _LEAST_VARIANCE))
+        tails.append(float(ndtr(-(composition @ coefficients) / errors).mean()))
+    if min(tails) < 0.5 < max(tails):
+        return 1.0
+    return max(2 * min(tail, 1 - tail) for tail in tails)
 
 
 def ratio_interval(shares: Floats, covariances: Floats, confidence: float) -> tuple[float, float]:

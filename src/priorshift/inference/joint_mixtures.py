@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import pinvh
-from scipy.special import chdtrc, ndtr
+from scipy.special import chdtrc
 
 from priorshift.arrays import Floats
 from priorshift.inference.affine_mixture import AffineMixture, Influence
 from priorshift.inference.composition import Composition
-from priorshift.inference.contrasts import difference_interval, ratio_interval
+from priorshift.inference.contrasts import difference_interval, difference_p_value, ratio_interval
 from priorshift.inference.joint import EqualityTest
 
 
@@ -67,16 +67,15 @@ class JointMixtures:
     ) -> tuple[float, tuple[float, float], float, float]:
         """Compare the shares of class `k` in targets `i` and `j`: difference, interval, standard error and p-value.
 
-        The interval holds for all compositions of the samples that are possible; the other numbers are those of the
-        central one.
+        Interval and p-value hold for all compositions of the samples that are possible; difference and standard error
+        are those of the central one.
         """
         change, covariance = self.contrast(i, j)
         w = composition.central[:, k]
         estimate, error = float(w @ change), float(np.sqrt(max(float(w @ covariance @ w), 0.0)))
-        p_value = float(2 * ndtr(-abs(estimate) / error)) if error > 0 else float(estimate == 0)
-        ends = [
-            difference_interval(cases[:, :, k], change, covariance, confidence) for cases in composition.alternatives
-        ]
+        alternatives = [cases[:, :, k] for cases in composition.alternatives]
+        p_value = difference_p_value(alternatives, change, covariance)
+        ends = [difference_interval(cases, change, covariance, confidence) for cases in alternatives]
         return estimate, (min(low for low, _ in ends), max(high for _, high in ends)), error, p_value
 
     def ratio(

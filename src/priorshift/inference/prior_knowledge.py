@@ -494,7 +494,7 @@ def read_label_error(label_error: Any) -> PriorKnowledge:
     if not (is_number(label_error) and 0 <= label_error < 1):
         raise InputError(
             f"{name} is {label_error!r}, but it must be a number from 0 to below 1, such as 0.05, a range such as "
-            f"(0.02, 0.1), or {_EXAMPLE.replace('38, 214', '3.5, 47.5')} after 3 errors in 50 audited labelled rows."
+            f"(0.02, 0.1), or {_EXAMPLE.replace('38, 214', '3.5, 47.5')} after 3 errors in 50 checked rows."
         )
     return PointPrior(float(label_error))
 

@@ -14,7 +14,7 @@ from priorshift.class_priors import ClassPriors
 from priorshift.class_source import REST, ClassSizes, ClassSource
 from priorshift.embedding.class_values import ClassEmbedding
 from priorshift.embedding.samples import EmbeddedSample
-from priorshift.errors import InputError, WeakSeparationWarning
+from priorshift.errors import FewPositivesWarning, InputError, WeakSeparationWarning
 from priorshift.inference.affine_mixture import AffineMixture, Influence, SampleValues
 from priorshift.inference.audit_combination import AuditedPrior, check_prior_uncertain
 from priorshift.inference.class_audit import (
@@ -35,6 +35,7 @@ from priorshift.io.labels import ClassAudit, read_class_audit
 from priorshift.io.parameters import check_choice
 from priorshift.io.readers import read_table
 from priorshift.io.row_metadata import NO_METADATA
+from priorshift.io.sample_size import warn_of_few_positives
 from priorshift.kernels.kernel import make_kernel
 from priorshift.methods.class_results import build_class_priors, central_shares
 from priorshift.problem import Problem, Sample, Target
@@ -43,6 +44,7 @@ from priorshift.results import PriorEstimate
 from priorshift.scores.class_posteriors import ClassPosteriors
 from priorshift.scores.class_scores import ClassScores, check_class_model, target_observations
 from priorshift.scores.cross_fitting import FIT_ROWS
+from priorshift.scores.scored_source import largest_share
 from priorshift.source_prior.mixture_prior import MixturePrior
 from priorshift.threads import one_blas_thread
 from priorshift.warning_records import WarningsByName, suppress_warnings
@@ -258,16 +260,19 @@ class MulticlassShift(PUEstimator):
         if source.audit is not None:
             self._audit = ClassSampleAudit.from_source(source, source.audit, _scores(self._base_functions))
         self._estimated = {}
+        collected = WarningsByName("class")
+        for k, name in enumerate(source.names):
+            with collected.collect(name):
+                warn_of_few_positives(len(source.rows[k]), source.samples[k].observations)
         if self.rest:
             known = read_class_priors(self.source_prior, source.names)
-            collected = WarningsByName("class")
             # an audit narrows what the tables leave open
-            left_open = () if source.audit is None else (WeakSeparationWarning,)
+            left_open = (FewPositivesWarning, *(() if source.audit is None else (WeakSeparationWarning,)))
             for k, name in enumerate(source.names):
                 if known[name] is None:
                     with collected.collect(name), suppress_warnings(*left_open):
                         self._estimated[name] = self._estimate_prior_of_class(source, k)
-            collected.issue()
+        collected.issue()
         self._source, self._sizes = source.without_rows(), source.sizes
 
     @property
@@ -398,6 +403,25 @@ class MulticlassShift(PUEstimator):
             mixture = replace(mixture, influence=influence)
         return priors, mixture
 
+    def contradicted_priors(self, error: float = 0.01) -> dict[str, tuple[float, float]]:
+        """Return the stated source priors that the tables exclude: for a class, its smallest value and an upper bound.
+
+        The bounds hold together with the confidence 1 − `error`, whatever the other classes look like, if labels have
+        no errors. The tables cannot contradict a smaller prior. There are no bounds for method "tcpu".
+        """
+        functions, found = self._functions, {}
+        if not self.rest or self.label_error is not None or not isinstance(functions, ClassScores):
+            return {}
+        known, samples = read_class_priors(self.source_prior, self._source.names), self._source.samples
+        for k, name in enumerate(self._source.names):
+            prior = known[name]
+            if prior is not None:
+                scores, others = functions.ratios[k][:, k], functions.ratios[-1][:, k]
+                bound = largest_share(scores, samples[k], others, samples[-1], error / len(known))
+                if prior.range[0] > bound:
+                    found[name] = prior.range[0], bound
+        return found
+
     def mixture_of(self, target: Target, *, keep_influence: bool = False) -> AffineMixture:
         """Estimate the coefficients of a target as a mixture of the samples, which need no source prior."""
         functions = self._functions
@@ -447,7 +471,7 @@ class MulticlassShift(PUEstimator):
             audited=self._audit_target(target, mixture, composition),
             audited_source=audited_source,
             prior_origins=self._prior_origins(audited_source),
-            settings={"scenario": self.scenario, "standardize": self.standardize},
+            settings={"scenario": self.scenario, "standardize": self.standardize, **self._label_error_details()},
             method=self.label,
             confidence=self.confidence,
         )
@@ -473,7 +497,10 @@ class MulticlassShift(PUEstimator):
         rng = np.random.default_rng(self._seed_of_cases)
         if not source.has_rest:
             return Composition.without_rest(errors, len(source.names), rng), ()
-        estimated = {name: PosteriorPrior(one.prior_distribution_) for name, one in self._estimated.items()}
+        estimated = {}
+        for name, one in self._estimated.items():  # if only a part of the labelled rows are of the class
+            corrected = one.with_label_error(1 - errors.purity(source.names.index(name)))
+            estimated[name] = PosteriorPrior(corrected.prior_distribution_)
         shares = SourceShares.read(self.source_prior, source.names, estimated)
         audited: tuple[AuditedPrior, ...] = ()
         if self._audit is not None:
@@ -483,6 +510,14 @@ class MulticlassShift(PUEstimator):
     def _label_errors(self, names: Sequence[str]) -> LabelErrors:
         """Return what is known of the label errors of the classes."""
         return read_label_errors(self.label_error, names, rest=self.rest)
+
+    def _label_error_details(self) -> dict[str, Any]:
+        """Return the label errors for the details of results: shares by labelled and true class."""
+        errors = self._label_errors(self._sizes.names)
+        found: dict[str, dict[str, float]] = {}
+        for (k, j), share in zip(errors.cells, errors.values.tolist(), strict=True):
+            found.setdefault(self._sizes.classes[k], {})[self._sizes.classes[j]] = share
+        return {"label_error": found} if found else {}
 
     def _prior_origins(self, audited: tuple[AuditedPrior, ...]) -> dict[str, str | None]:
         """Return the origin of the source prior of each class; None if there is no source population."""

@@ -25,6 +25,7 @@ from priorshift.inference.prior_knowledge import (
     DistributionPrior,
     PosteriorPrior,
     PriorKnowledge,
+    read_label_error,
     read_prior,
     warn_of_label_error,
     with_label_error,
@@ -470,6 +471,11 @@ class WitnessShift(SourcePriorMixin, TargetPriorEstimator):
     def _prior_in_use(self) -> _PriorInUse:
         """Return what is known of π under the current settings, combined with an audit of unlabelled source rows."""
         estimated = None if is_known(self.source_prior) else self._prior_from_fit()
+        if estimated is not None and isinstance(estimated.estimator, MixturePrior) and self.label_error is not None:
+            corrected = estimated.estimator.with_label_error(read_label_error(self.label_error).value)
+            estimated = replace(
+                estimated, estimator=corrected, value=corrected.prior_, distribution=corrected.prior_distribution_
+            )
         if estimated is not None:
             error_is_known = estimated.influence is not None or estimated.distribution is not None
             return _PriorInUse(estimated.knowledge(), estimated.name, estimated, estimated.audited, error_is_known)

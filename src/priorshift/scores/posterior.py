@@ -12,6 +12,10 @@ With more rows the uncertainty of the shape shrinks, but the shape may be wrong:
 exactly like positives, which no number of rows can show. Then the model's π exceeds the true one,
 1 − π_model = (1−π)(1−h), and δ = −log(1−h) does not depend on π. :func:`allow_hidden_negatives` gives δ a distribution
 that does not shrink with the number of rows, so that neither does the interval of π.
+
+If a share ε of the labelled rows are negatives, p-values are ranks among a mixture: with u the rank among positives and
+G the distribution of u for negatives, v = (1−ε)u + εG(u). Then v has the density κ + (1−κ)g̃ in the population, where g̃
+is the density of v for negatives, and κ = π/(1−ε): all of the above holds for κ and g̃ in place of π and g.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ _EDGES = np.concatenate([np.geomspace(1e-3, 0.1, 12), np.linspace(0, 1, 41)])
 _DISTANCES = np.concatenate([np.arange(0.2, 3.0, 0.2), np.arange(3.0, 5.1, 0.5)])  # d
 _LOG_SPREADS = np.array([-0.2, -0.1, 0.0, 0.1, 0.2])  # log s
 _SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the first of two normals
+_GRID = np.linspace(-9.0, 9.0, 2001)  # of z, between which distributions are interpolated
 # steps of π: fine near the ends
 _COARSE = np.concatenate([[0, 0.001, 0.003, 0.006, 0.0125, 0.0175], np.arange(0.025, 0.98, 0.01), [0.985, 0.9925, 1.0]])
 _FINE_STEPS = 60
@@ -56,16 +61,25 @@ class _Shapes:
     overlap: Floats  # 1 − AUC of each model's negatives
 
 
-@lru_cache(maxsize=4)
-def _shapes(ranked: int, bin_edges: tuple[float, ...] | None = None) -> _Shapes:
-    """Tabulate g of all models in bins of p-values, whose edges are rounded to lie between ranks among `ranked`."""
+@lru_cache(maxsize=8)
+def _shapes(ranked: int, bin_edges: tuple[float, ...] | None = None, label_error: float = 0.0) -> _Shapes:
+    """Tabulate g of all models in bins of p-values, whose edges are rounded to lie between ranks among `ranked`.
+
+    `label_error` is the share of negatives among the labelled rows.
+    """
     wanted_edges = _EDGES if bin_edges is None else np.array(bin_edges)
     edges = np.unique(np.round(wanted_edges * (ranked + 1))) / (ranked + 1)
-    z, widths = ndtri(edges), np.diff(edges)
+    widths = np.diff(edges)
+    z = ndtri(edges) if not label_error else _GRID
 
-    def density(distance: float, log_spread: float) -> Floats:
-        """Return the mean density in each bin of p-values Φ(z) with z ~ N(−distance, s²)."""
-        return np.asarray(np.diff(ndtr((z + distance) / np.exp(log_spread))) / widths)
+    def density(*normals: tuple[float, float, float]) -> Floats:
+        """Return the mean density in each bin of negatives, a mixture of normals with (share, distance, log spread)."""
+        below = [(share, ndtr((z + distance) / np.exp(log_s))) for share, distance, log_s in normals]
+        if not label_error:
+            return np.asarray(sum(share * (np.diff(part) / widths) for share, part in below))
+        negatives = sum(share * part for share, part in below)
+        v = (1 - label_error) * ndtr(z) + label_error * negatives  # p-value at each z
+        return np.asarray(np.diff(np.interp(edges, v, negatives, left=0.0, right=1.0)) / widths)
 
     # prior probabilities of the tabulated d and log s
     distance_prior = np.gradient(_DISTANCES) * np.minimum(_DISTANCES, 1.0)
@@ -75,14 +89,14 @@ def _shapes(ranked: int, bin_edges: tuple[float, ...] | None = None) -> _Shapes:
     g, prior, overlap = [], [], []  # of each model
     for d, distance_probability in zip(_DISTANCES, distance_prior, strict=True):  # one normal: half of the prior
         for log_s, spread_probability in zip(_LOG_SPREADS, spread_prior, strict=True):
-            g.append(density(d, log_s))
+            g.append(density((1.0, d, log_s)))
             prior.append(distance_probability * spread_probability / 2)
             overlap.append(ndtr(-d / np.hypot(1, np.exp(log_s))))  # P(negative's z > positive's z)
     one_normal = len(g)  # number of models with one normal
     for i, far in enumerate(_DISTANCES):  # two normals: the other half
         for j, near in enumerate(_DISTANCES[:i]):
             for share in _SHARES:
-                g.append(share * density(far, 0.0) + (1 - share) * density(near, 0.0))
+                g.append(density((share, far, 0.0), (1 - share, near, 0.0)))
                 prior.append(distance_prior[i] * distance_prior[j])
                 overlap.append(share * ndtr(-far / np.sqrt(2)) + (1 - share) * ndtr(-near / np.sqrt(2)))
     weights = np.array(prior)
@@ -99,11 +113,12 @@ class PopulationCounts:
     m: float  # effective number of positives
     noise: float = 0.0  # standard deviation of the noise in each count
     edges: tuple[float, ...] | None = None  # of the bins, multiples of 1/(ranked + 1); None is those of the models
+    label_error: float = 0.0  # share of negatives among the positives
 
     @property
     def shapes(self) -> _Shapes:
         """Models of g in the bins of the counts."""
-        return _shapes(self.ranked, self.edges)
+        return _shapes(self.ranked, self.edges, self.label_error)
 
 
 class TargetEvidence:

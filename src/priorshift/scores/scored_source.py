@@ -14,6 +14,7 @@ from scipy import stats
 from priorshift.arrays import Floats, Mask, Scores
 from priorshift.errors import InconsistentInputWarning
 from priorshift.io.row_hashes import content_codes
+from priorshift.io.sample_size import RowMass
 from priorshift.io.scaling import Rows
 from priorshift.problem import Source, Target
 from priorshift.scores import mixture
@@ -359,10 +360,29 @@ def largest_prior(scored: ScoredSource, error: float) -> float:
     # rows in each set, averaged over repetitions
     in_U, n = np.array([scored.counts[:, k:].sum(axis=1).mean() for k in first]), scored.counts.sum(axis=1).mean()
     in_P, m = np.array([positive[:, k:].sum(axis=1).mean() for k in first]), positive.sum(axis=1).mean()
+    return _largest_ratio(in_U, n, in_P, m, error)
+
+
+def largest_share(scores: Floats, sample: RowMass, others: Floats, base: RowMass, error: float) -> float:
+    """Return an upper confidence bound of the share of a class in a population, as `largest_prior` does.
+
+    `scores` are those of the rows of the class, `others` those of the population, larger for the class.
+    """
+    order = np.argsort(-scores, kind="stable")
+    cumulative = np.cumsum(sample.mass[order])
+    last = np.minimum(np.searchsorted(cumulative, _SHARES - 1e-12), len(order) - 1)
+    thresholds = scores[order][last]
+    in_P = sample.size * np.array([sample.mass[scores >= threshold].sum() for threshold in thresholds])
+    in_U = base.size * np.array([base.mass[others >= threshold].sum() for threshold in thresholds])
+    return _largest_ratio(in_U, base.size, in_P, sample.size, error)
+
+
+def _largest_ratio(in_U: Floats, n: float, in_P: Floats, m: float, error: float) -> float:
+    """Return the smallest of the upper bounds of U(A)/P(A), given the rows of U and of P in each set A."""
     usable = in_P > 0  # where scores are tied, a set may contain no positives
     if not usable.any():
         return 1.0
-    in_U, in_P, tail = in_U[usable], in_P[usable], error / (2 * len(_SHARES))
+    in_U, in_P, tail = in_U[usable], np.minimum(in_P[usable], m), error / (2 * len(_SHARES))
     share_U = stats.beta.ppf(1 - tail, in_U + 1, np.maximum(n - in_U, 1e-9))
     share_P = stats.beta.ppf(tail, in_P, m - in_P + 1)
     return float(np.min(share_U / share_P, initial=1.0))

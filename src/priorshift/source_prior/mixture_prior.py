@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -203,6 +205,8 @@ class MixturePrior(PUEstimator):
         `law` is π, shape (repeats,), and w, shape (repeats, components), of the mixture with the largest π that fits.
         """
         model, self.overlap_ = prior_posterior(counts)
+        self._law = law
+        self._copies: dict[float, Self] = {}  # by label error
         priors, self.weights_ = law
         self.mixture_prior_ = float(priors.mean())
         if np.isfinite(self.km2_prior_):  # KM2 estimates the model's π too: it cannot see hidden negatives either
@@ -221,6 +225,22 @@ class MixturePrior(PUEstimator):
         low, high = posterior.ppf([0.025, 0.975])
         self.interval_ = float(low), float(high)
         self.is_uninformative_ = high - low > _OPEN
+
+    def with_label_error(self, share: float) -> Self:
+        """Return a copy of the fitted estimator as if this share of the labelled rows were negatives.
+
+        It estimates κ = π/(1 − share), the largest share of the population that could be distributed as the labelled
+        rows are.
+        """
+        check_is_fitted(self)
+        counts = self._target_evidence.source
+        if share == counts.label_error:
+            return self
+        if share not in self._copies:
+            copied = copy(self)
+            copied._compute_posterior(replace(counts, label_error=share), self._law)  # noqa: SLF001 (its own class)
+            self._copies = {share: copied}
+        return self._copies[share]
 
     def update_with_target(
         self, distribution: PiecewiseUniform, values: Floats, target: Target, ratio: float
