@@ -41,8 +41,10 @@ def _knowledge(label_error: float, wrong: int, positives: int, rng: np.random.Ge
     }
 
 
-def measure(data: str, rows: int, label_error: float, source_prior: float, repetitions: int) -> list[Line]:
-    """Return the lines of one unit."""
+def measure(
+    data: str, rows: int, label_error: float, source_prior: float, repetitions: int, *, is_known: bool = True
+) -> list[Line]:
+    """Return the lines of one unit; unless `is_known`, the source prior is estimated."""
     answers: dict[tuple[float, str], list[Answer]] = {key: [] for key in product(_TARGETS, _KINDS)}
     positives = rows // 4
     numbers = (_SEED, zlib.crc32(data.encode()), rows, round(1000 * label_error), round(1000 * source_prior))
@@ -55,7 +57,9 @@ def measure(data: str, rows: int, label_error: float, source_prior: float, repet
             np.concatenate([P, resample_mixture(data, source_prior, rows, rng)]),
             np.repeat([1, 0], [positives, rows]),
         )
-        shift = ps.WitnessShift(source_prior, random_state=seed).fit(X, y)
+        with warnings.catch_warnings():  # an estimated source prior may be open
+            warnings.simplefilter("ignore", PriorShiftWarning)
+            shift = ps.WitnessShift(source_prior if is_known else None, random_state=seed).fit(X, y)
         known = _knowledge(label_error, wrong, positives, rng)
         for target in _TARGETS:
             T = resample_mixture(data, target, rows, rng)
@@ -69,7 +73,7 @@ def measure(data: str, rows: int, label_error: float, source_prior: float, repet
     ]
 
 
-def texts(lines: list[Line]) -> dict[str, str]:
+def texts(lines: list[Line], name: str = "label-errors") -> dict[str, str]:
     """Return the texts that documents quote: mean and largest bias, coverage and width over data sets and priors."""
     rows = []
     for label_error, (kind, words) in product(_ERRORS, _KINDS.items()):
@@ -82,22 +86,26 @@ def texts(lines: list[Line]) -> dict[str, str]:
             (f"{label_error:g}", words, f"{bias.mean():.3f}", f"{bias.max():.3f}", f"{coverage:.1%}", f"{width:.3f}")
         )
     header = ("ε", "known of ε", "mean absolute bias", "largest absolute bias", "coverage", "mean width")
-    return {"label-errors": markdown_table(header, rows)}
+    return {name: markdown_table(header, rows)}
 
 
-_GRID = tuple(
-    {
-        "data": data, "rows": _ROWS, "label_error": label_error, "source_prior": pi, "repetitions": _REPETITIONS,
-        "target_prior": target, "knowledge": kind,
-    }
-    for data, label_error, pi, target, kind in product(_DATA, _ERRORS, _PRIORS, _TARGETS, _KINDS)
-)  # fmt: skip
-_UNIT = ("data", "rows", "label_error", "source_prior", "repetitions")
+def grid(repetitions: int) -> tuple[Line, ...]:
+    """Return all lines of the study."""
+    return tuple(
+        {
+            "data": data, "rows": _ROWS, "label_error": label_error, "source_prior": pi, "repetitions": repetitions,
+            "target_prior": target, "knowledge": kind,
+        }
+        for data, label_error, pi, target, kind in product(_DATA, _ERRORS, _PRIORS, _TARGETS, _KINDS)
+    )  # fmt: skip
+
+
+UNIT = ("data", "rows", "label_error", "source_prior", "repetitions")
 TRIAL = Trial(
     "label_errors",
     "Labelled rows that are not positive, source prior known",
-    _GRID,
-    _UNIT,
+    grid(_REPETITIONS),
+    UNIT,
     measure,
     texts,
     quotes=("label-errors",),

@@ -44,7 +44,7 @@ def test_the_queries_run_and_a_corrected_batch_counts_once(tmp_path, monkeypatch
         ("2026-11-01", 0.1), ("2026-11-02", 0.4), ("2026-11-03", 0.1),
     ]  # fmt: skip
     assert str({str(batch): since for batch, *_, since in latest}["2026-11-03"]) == "2026-11-02"
-    assert [line[1:] for line in alarms] == [("change", "It has changed."), ("level", "It is above.")]
+    assert [line[2:] for line in alarms] == [("change", "It has changed."), ("level", "It is above.")]
     log(tmp_path, [{"batch": "week 1"}, {"batch": "week 2"}])  # names that are no dates, and no alarm
     latest, alarms = (duckdb.sql(query).fetchall() for query in blocks("sql"))
     assert [batch for batch, *_ in latest] == ["week 2", "week 1"] and alarms == []
