@@ -122,13 +122,16 @@ def million() -> dict[str, Any]:
 
 
 def both(task: str, rows: int, work: Callable[[str], Any]) -> dict[str, Any]:
-    """The same work by the cores of this machine and by its GPU, data and answer on the host."""
+    """The same work by the cores of this machine and by its GPU, data and answer on the host: the median of five."""
     seconds = {}
     for where in ("cpu", "cuda"):
         work(where)  # what is done once
-        start = time.perf_counter()
-        work(where)
-        seconds[where] = time.perf_counter() - start
+        runs = []
+        for _ in range(5):
+            start = time.perf_counter()
+            work(where)
+            runs.append(time.perf_counter() - start)
+        seconds[where] = statistics.median(runs)
     return {
         "task": task, "features": 10, "rows": rows, "cpu_seconds": seconds["cpu"], "seconds": seconds["cuda"],
         "ratio": seconds["cpu"] / seconds["cuda"],

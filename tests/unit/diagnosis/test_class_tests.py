@@ -155,6 +155,7 @@ def test_the_tests_are_the_same_each_time(with_new_class):
     assert class_label_shift_test(inputs) == class_label_shift_test(inputs)
 
 
+@pytest.mark.filterwarnings("ignore::priorshift.errors.FewPositivesWarning")
 def test_few_observations_are_not_tested():
     inputs, _ = make_inputs(rows=300, labeled=6)
     for test in (new_class_test(inputs), class_label_shift_test(inputs)):

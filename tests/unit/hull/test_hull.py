@@ -76,7 +76,9 @@ def test_any_tight_solve_meets_its_optimality_conditions(seed, m, n, features, s
     rng = np.random.default_rng(seed)
     P, U = (rng.normal(size=(k, features)).round(digits) for k in (m, n))
     made = hull(P + round(shift, digits), U)
-    assert kkt(made.project(ratio, tolerance=1e-10), made) < 1e-8
+    nearest = made.project(ratio, tolerance=1e-10)
+    # the promise is relative to d²; copies of a point differ by the ridge of 1e-8, which matters only for large d
+    assert kkt(nearest, made) < max(1e-8, 1.01e-10 * nearest.distance**2)
 
 
 def test_distance_is_that_of_a_general_optimiser():
