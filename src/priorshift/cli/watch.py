@@ -217,9 +217,12 @@ def _watch(args: argparse.Namespace, files: dict[str, str]) -> int:
             raise InputError(f"--acknowledge needs a state, but --state {args.state} does not exist; check its name.")
         _acknowledge(args, monitor)
     worst, is_changed = 0, args.acknowledge
+    new_state = f"{args.state} did not exist, so a new state was started from {args.model}."
     if args.replay:
         worst = max(worst, _replay(args, monitor, files))
         is_changed = False
+        if is_new:
+            print_note(new_state)
     else:
         for name, path in files.items():
             points = _update(args, monitor, name, _open("--target", path))
@@ -227,6 +230,8 @@ def _watch(args: argparse.Namespace, files: dict[str, str]) -> int:
     with _explained_interrupt(args):
         if is_changed:
             monitor.save_state(args.state)
+            if is_new:
+                print_note(new_state)
         if not args.replay and files:  # before other files, which may be impossible to write
             worst = _show(args, monitor, next(iter(files)), points)
         if log is not None:
@@ -245,10 +250,8 @@ def _load(args: argparse.Namespace) -> tuple[Monitor, bool]:
     is_new = not os.path.lexists(args.state)
     monitor = Monitor.load(args.model, None if is_new else args.state)
     rules = _rules(args)
-    if is_new:
-        print_note(f"{args.state} does not exist, so a new state is started from {args.model}.")
-        if not monitor.points:
-            return monitor.restart(**rules), True
+    if is_new and not monitor.points:
+        return monitor.restart(**rules), True
     for name, value in rules.items():
         if getattr(monitor, name) != value:
             stored = getattr(monitor, name)

@@ -190,6 +190,10 @@ class Monitor(Reportable, BaseEstimator):
             _features_only(positive[0]), _features_only(unlabeled[0]), self.source_prior, scenario=self.scenario,
             groups=(positive[1].groups, unlabeled[1].groups), random_state=settings.seed,
         )  # fmt: skip
+        if self.series is not None and self.by is None:
+            raise InputError(
+                "series names the values of a column, but no column is named; pass by=… (--by), or omit it."
+            )
         names = [""]
         if self.by is not None:
             names = self._series_names(unlabeled[0])

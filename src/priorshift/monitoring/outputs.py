@@ -104,9 +104,9 @@ class SeriesLog:
         for line in lines:
             try:
                 series, batch, digest = _read_key(line)
+                log.digests[series, batch] = digest
             except (ValueError, KeyError, TypeError, RecursionError):
                 raise foreign from None
-            log.digests[series, batch] = digest
         return log
 
     def append(self, monitor: Monitor) -> None:
