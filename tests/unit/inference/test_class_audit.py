@@ -54,7 +54,7 @@ def test_a_dirichlet_and_an_audit_are_about_a_dirichlet_with_added_counts():
     np.testing.assert_allclose(shares.values, exact.mean()[:2], atol=2e-3)
     np.testing.assert_allclose([prior.error for prior in shares.priors], np.sqrt(exact.var()[:2]), rtol=0.02)
     correlation = shares.covariance[0, 1] / np.sqrt(shares.covariance[0, 0] * shares.covariance[1, 1])
-    assert correlation == pytest.approx(exact.cov()[0, 1] / np.sqrt(exact.var()[0] * exact.var()[1]), abs=0.01)
+    assert correlation == pytest.approx(-np.sqrt(50 * 22 / (150 * 178)), abs=0.01)  # of Dirichlet(50, 22, 128)
     assert shares.errors(np.ones(2))[2] == pytest.approx(np.sqrt(exact.var()[2]), rel=0.02)
     drawn = shares.draw(0, np.random.default_rng(0))
     assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(correlation, abs=0.15)  # 400 draws
