@@ -17,6 +17,7 @@ from priorshift.io.cells import Cells, as_number, as_text, is_missing, join_cell
 from priorshift.warning_records import FormatNotice, warn
 
 LARGEST = 1e150  # squares of larger values overflow
+_LONGEST_NAME = 60  # characters of a column's name in a message
 COLUMN_KINDS = ("category", "day-first", "month-first")
 _CELLS_PER_CHUNK = 1 << 22  # so that a table of many columns has fewer rows in each chunk
 
@@ -301,8 +302,11 @@ def is_row_names(position: int, column: str) -> bool:
 
 
 def quoted(columns: Sequence[str]) -> str:
-    """Return the first eight column names in quotation marks and the number of the others, for a message."""
-    shown = ", ".join(repr(c) for c in columns[:8])
+    """Return the first eight column names in quotation marks and the number of the others, for a message.
+
+    Names of more than 60 characters are cut.
+    """
+    shown = ", ".join(repr(c if len(c) <= _LONGEST_NAME else f"{c[:_LONGEST_NAME]}…") for c in columns[:8])
     return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
 

@@ -5,8 +5,11 @@ import time
 import zipfile
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import priorshift as ps
 from priorshift.errors import InputError
 from priorshift.io.readers import read_table
 
@@ -99,3 +102,10 @@ def test_formulas_without_values_are_refused(tmp_path, cell, is_refused):
             read_table(path, "t")
     else:
         assert read_table(path, "t").values.tolist() == [[2.0], [3.0]]
+
+
+def test_long_names_are_cut_in_messages(tmp_path):
+    (tmp_path / "t.csv").write_text("a" * 100_000 + ",b\n" + "1,2\n" * 5)
+    with pytest.raises(InputError, match="lacks 'x'") as raised:
+        ps.estimate_prior(np.ones((5, 1)), pd.DataFrame({"x": range(5)}), tmp_path / "t.csv", source_prior=0.2)
+    assert len(str(raised.value)) < 1000
