@@ -596,6 +596,9 @@ def test_ranges_of_source_priors_that_add_up_to_too_much():
     classes, U, T = _normal_classes(1)
     with pytest.raises(InputError, match=r"at least 1\.01"):
         ps.estimate_prior(classes, U, T, source_prior={"a": (0.6, 0.9), "b": (0.41, 0.6)}, random_state=0)
+    nearly_all = ps.MulticlassShift({"a": 0.6, "b": 0.3995}, random_state=0)
+    nearly_all.fit(np.concatenate([*classes.values(), U]), np.repeat(["a", "b", ""], [150, 150, 600]))
+    assert nearly_all.estimate(U)["a"].source_prior == pytest.approx(0.6, abs=0.001)  # a sum below 1 is not refused
     wide = ps.estimate_prior(classes, U, T, source_prior={"a": (0.1, 0.9), "b": (0.05, 0.9)}, random_state=0)
     used = {name: wide[name].source_prior for name in ("a", "b")}
     assert 0.1 <= used["a"] <= 0.9 and 0.05 <= used["b"] <= 0.9 and sum(used.values()) < 0.9

@@ -92,18 +92,11 @@ def _range_ends(shares: SourceShares) -> _RangeEnds:
     lower ends; and all are as far up as possible together.
     """
     K, is_range = len(shares.priors), np.array(shares.is_range)
-    low = np.array(
-        [prior.range[0] if known else prior.value for prior, known in zip(shares.priors, is_range, strict=True)]
-    )
-    width = np.array(
-        [
-            prior.range[1] - prior.range[0] if known else 0.0
-            for prior, known in zip(shares.priors, is_range, strict=True)
-        ]
-    )
+    ends = np.array([prior.range for prior in shares.priors])
+    low, width = np.where(is_range, ends[:, 0], shares.values), np.where(is_range, ends[:, 1] - ends[:, 0], 0.0)
     free, nothing = _MOST_LABELLED - float(low.sum()), np.zeros(K)
     is_stated = all(isinstance(prior, (PointPrior, RangePrior)) for prior in shares.priors)
-    if free <= 0 and is_stated:
+    if low.sum() >= 1 and is_stated:
         at_least = "at least " if is_range.any() else ""
         raise InputError(
             f"source_prior adds up to {at_least}{low.sum():.3g} over the labelled classes, but less than 1 is "
