@@ -173,11 +173,14 @@ def _mean_at(rows: Floats, mass: Floats, bandwidth: float, rng: np.random.Genera
     return kernel_sums(Gaussian(bandwidth), all_rows, drawn_rows, weights=(None, weights))[0] / len(drawn)
 
 
-def build_hull(rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidth: float) -> Hull:
+def build_hull(
+    rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidth: float, *, at_rows: bool = True
+) -> Hull:
     """Build the convex hull of the rows, or of the means of their groups, under a Gaussian kernel.
 
     `p` and `u` are the masses of the rows in μ_P and μ_U. `group` holds the group number of each row, in increasing
-    order; within a group, p and u are proportional. None makes each row a point.
+    order; within a group, p and u are proportional. None makes each row a point. Without `at_rows`, the values of
+    functions at the rows cannot be computed from groups, which saves memory.
     """
     if group is None:
         return Hull(gram_matrix(rows, bandwidth), p, u - p)
@@ -185,32 +188,37 @@ def build_hull(rows: Floats, p: Floats, u: Floats, group: Index | None, bandwidt
     mass = p + u
     share = mass / np.add.reduceat(mass, first[:-1])[group]  # of each row in its group
     means = sparse.csr_array((share, np.arange(len(group)), first))  # shape (groups, rows)
-    at_rows = _kernel_means(rows, means, bandwidth)
-    K = np.asarray(means @ at_rows)
+    K, values = _kernel_means(rows, means, bandwidth, at_rows=at_rows)
     K = (K + K.T) / 2
     K.flat[:: len(K) + 1] += RIDGE * means.power(2).sum(axis=1)  # the ridge of the rows' own matrix
-    return Hull(K, np.add.reduceat(p, first[:-1]), np.add.reduceat(u - p, first[:-1]), at_rows)
+    return Hull(K, np.add.reduceat(p, first[:-1]), np.add.reduceat(u - p, first[:-1]), values)
 
 
-def _kernel_means(rows: Floats, means: sparse.csr_array, bandwidth: float) -> Floats:
-    """Compute ⟨φ(x), mean of a group⟩ for all rows x and groups, shape (rows, groups), in blocks that fit the cache.
+def _kernel_means(
+    rows: Floats, means: sparse.csr_array, bandwidth: float, *, at_rows: bool
+) -> tuple[Floats, Floats | None]:
+    """Compute the inner products of the means of groups, and of all rows with them, in blocks that fit the cache.
 
-    `means` has shape (groups, rows); its line for a group holds the shares of its rows, which are consecutive.
+    `means` has shape (groups, rows); its line for a group holds the shares of its rows, which are consecutive. The
+    products with the rows, of shape (rows, groups), are None unless `at_rows`.
     """
     blocks = KernelBlocks(rows, bandwidth)
     first = means.indptr  # first row of each group, and the end of the last
     count, n = means.shape
     step = max(1, _ROWS * count // n)  # groups in a block, about _ROWS rows
-    values = np.empty((n, count))
+    products, values = np.empty((count, count)), np.empty((n, count)) if at_rows else None
     for k in range(0, count, step):
         groups = slice(k, min(k + step, count))
         members = slice(int(first[groups.start]), int(first[groups.stop]))  # rows of these groups
-        shares = means[groups, members]
+        shares, part = means[groups, members], np.empty((n, groups.stop - k))
         for start in range(0, n, _COLUMNS):
             columns = slice(start, min(start + _COLUMNS, n))
             kernel = blocks.fill(members, columns, np.empty((members.stop - members.start, columns.stop - start)))
-            values[columns, groups] = (shares @ kernel).T
-    return values
+            part[columns] = (shares @ kernel).T
+        products[:, groups] = means @ part
+        if values is not None:
+            values[:, groups] = part
+    return products, values
 
 
 class KernelBlocks:

@@ -198,7 +198,9 @@ def assign_folds(of_source: Index, folds: int, fold_of_observation: Folds, rng: 
 
     `fold_of_observation` is the fold of each observation of the source.
     """
-    fold = rng.permutation((np.arange(len(of_source)) % folds).astype(fold_of_observation.dtype))
+    # 0, 1, …, 0, 1, …, in a random order
+    in_turn = np.tile(np.arange(folds, dtype=fold_of_observation.dtype), -(-len(of_source) // folds))[: len(of_source)]
+    fold = rng.permutation(in_turn)
     is_of_source = of_source >= 0
     fold[is_of_source] = fold_of_observation[of_source[is_of_source]]
     return fold

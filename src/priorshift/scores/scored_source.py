@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from priorshift.scores.cross_fitting import (
 )
 from priorshift.scores.level_sets import ShareCurve
 from priorshift.scores.mixture import p_values
-from priorshift.threads import map_in_threads
+from priorshift.threads import available, map_in_threads
 from priorshift.warning_records import warn
 
 _CELLS = 30  # approximate number of cells
@@ -165,6 +166,19 @@ class ScoredTarget:
     scores: ScoreShares
 
 
+def _divide(repeats: int, rows: int, workers: int) -> list[tuple[int, slice]]:
+    """Divide the scoring of rows among threads; return the number of the repetition and the rows of each task.
+
+    Repetitions that would leave a thread without work at the end are divided into parts of the rows. The others are
+    not, since each task sorts the scores of the positives.
+    """
+    edges = np.linspace(0, rows, workers + 1).astype(int).tolist()
+    parts = [slice(start, end) for start, end in pairwise(edges)]
+    whole = repeats - repeats % workers
+    tasks = [(k, slice(0, rows)) for k in range(whole)]
+    return tasks + [(k, part) for k in range(whole, repeats) for part in parts]
+
+
 @dataclass(frozen=True, eq=False)
 class ScoredSource:
     """Cross-fitted scores of P and U, and the p-values of U."""
@@ -248,20 +262,23 @@ class ScoredSource:
         single = len(target) >= SINGLE_ROWS and self._allows_single
         prepared, rng = self.prepare(target.rows, single=single), np.random.default_rng(self.seed)
         folds = [r.assign_folds(target.source_observation, rng) for r in self.repetitions]
-        mass, source = None if target.is_iid else target.mass, self.spread
+        mass, source = target.mass, self.spread
         device = choose_score_device(device, len(target))
 
         ranks = np.empty((len(folds), len(target)))
 
-        def score_once(k: int) -> Floats:
-            """Compute the p-values of the rows in repetition k; return the shares of the scores' cells."""
-            repetition = self.repetitions[k]
-            scores = scores_by_fold(prepared, folds[k], repetition.models, device)
-            ranks[k] = self.ranks(repetition.positive, scores)
-            return source.cells.shares(scores, mass)
+        def score_part(item: tuple[int, slice]) -> Floats:
+            """Compute the p-values of some rows in repetition k; return their shares in the scores' cells."""
+            k, rows = item
+            repetition, mass_here = self.repetitions[k], mass[rows]
+            scores = scores_by_fold(prepared[rows], folds[k][rows], repetition.models, device)
+            ranks[k, rows] = self.ranks(repetition.positive, scores)
+            return mass_here.sum() * source.cells.shares(scores, None if target.is_iid else mass_here)
 
-        shares = map_in_threads(score_once, range(len(folds)), len(target))
-        spread = ScoreShares(source.cells.edges, source.positive, source.population, np.mean(shares, axis=0))
+        workers = available() if device == "cpu" and len(target) >= SINGLE_ROWS else 1
+        shares = map_in_threads(score_part, _divide(len(folds), len(target), workers), len(target))
+        mean_shares = np.sum(shares, axis=0) / len(folds)
+        spread = ScoreShares(source.cells.edges, source.positive, source.population, mean_shares)
         return ScoredTarget(ranks, spread)
 
     def ranks(self, positive: Scores, scores: Scores) -> Floats:

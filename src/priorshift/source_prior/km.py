@@ -141,7 +141,8 @@ class KM2(PUEstimator):
 
     takes_weights = True
     rule: ClassVar[str] = "KM2"
-    checks_subsample: ClassVar[bool] = True  # whether to warn where 2000 of the rows give another answer
+    # whether to estimate the standard error, and to warn where 2000 of the rows give another answer
+    estimates_error: ClassVar[bool] = True
     keeps_rows = True  # for `curve`
     # part of TCPU's warning about an interval based on this estimate
     caveat = "it was off by −0.06 to +0.05 on the paper's synthetic data, at 200 rows and at 2000 (see the guide)."
@@ -215,7 +216,7 @@ class KM2(PUEstimator):
             self.prior_influence_[selected] = solution.influence
             self._warn(sample, solution)
             step()
-            if self.checks_subsample and solution.is_found and not is_small:
+            if self.estimates_error and solution.is_found and not is_small:
                 fixed = np.random.default_rng(0)  # any part will do
                 for drawn in sample.draw_parts(_EXACT_ROWS, fixed):
                     part = self._solve(rows, drawn, observation, fixed, may_be_slow=False)
@@ -261,7 +262,7 @@ class KM2(PUEstimator):
         order = np.argsort(group, kind="stable")
         ordered = sample.take(order)
         problem = part[order], ordered.p, ordered.u, group[order]
-        hull = build_hull(*problem, bandwidth)
+        hull = build_hull(*problem, bandwidth, at_rows=self.estimates_error)
         if is_grouped:
             step()
         solution = self._find_prior(hull, problem, ordered, observation, bandwidth)
@@ -274,10 +275,9 @@ class KM2(PUEstimator):
     ) -> _Solution:
         """Find λ, the prior, and the influence of each row of the sample on the prior."""
         m, n = effective_size(sample.p), effective_size(sample.u)
-        row_influence = RowInfluence(sample, observation[sample.rows])
         start, largest = hull.project(_START), 1 / (1 - _LARGEST_PRIOR)
-        thresholds = _thresholds(hull, start, row_influence, min(m, n))
-        threshold, influence = thresholds[self.rule]
+        thresholds = _thresholds(hull, start, min(m, n))
+        threshold = thresholds[self.rule]
         # The separation must exceed what the ridge alone gives, and the slope of d, at most the separation, must still
         # have to grow: with few rows in many features, d is a line.
         ridge_separation = sqrt(2 * RIDGE) * float(np.linalg.norm(sample.u - sample.p))
@@ -285,13 +285,17 @@ class KM2(PUEstimator):
         is_separable &= threshold < (1 - 1e-6) * hull.separation
         end = hull.find_slope(threshold, largest=largest) if is_separable else hull.project(largest)
         is_found = bool(is_separable and end.ratio < largest)
-        influence = (
-            _prior_influence(hull, end, influence, row_influence) if is_found else np.full_like(influence, np.nan)
-        )
+        influence = np.full(len(sample.rows), np.nan)
+        if is_found and self.estimates_error:
+            row_influence = RowInfluence(sample, observation[sample.rows])
+            of_threshold = np.zeros_like(influence)  # KM1's own threshold depends on the sizes alone
+            if threshold == thresholds["KM2"]:
+                of_threshold = _threshold_influence(hull, start, row_influence)
+            influence = _prior_influence(hull, end, of_threshold, row_influence)
         by_observation = np.bincount(observation[sample.rows], influence)  # rows of one observation move together
         return _Solution(
             problem=problem, bandwidth=bandwidth, separation=hull.separation,
-            thresholds={rule: slope for rule, (slope, _) in thresholds.items()},
+            thresholds=thresholds,
             ratio=end.ratio, is_found=is_found, converged=start.converged and end.converged,
             influence=influence, standard_error=float(np.sqrt(by_observation @ by_observation)),
             noise=float((1 - hull.K.mean()) * (1 / m + 1 / n)),
@@ -402,23 +406,24 @@ class KM1(KM2):
     rule = "KM1"
 
 
-def _thresholds(
-    hull: Hull, start: NearestPoint, row_influence: RowInfluence, size: float
-) -> dict[str, tuple[float, Floats]]:
-    """Compute the slope at which each rule takes d to have left zero, and the influence of each row on that slope.
+def _thresholds(hull: Hull, start: NearestPoint, size: float) -> dict[str, float]:
+    """Compute the slope at which each rule takes d to have left zero.
 
     KM1: 1/√size. KM2: 0.8·d(1.05)/0.05 + 0.2·‖μ_U − μ_P‖, between the mean slope at the start and the largest slope.
     `start` is the nearest point of the hull at λ = 1.05, `size` the effective min(m, n).
     """
-    start_influence = np.zeros_like(row_influence.masses[0])  # of each row on d(1.05)
-    km1 = 1 / sqrt(size), start_influence  # depends on the sizes alone, so no row has an influence
+    km1, km2 = 1 / sqrt(size), 0.8 * start.distance / (_START - 1) + 0.2 * hull.separation
+    return {"KM1": km1 if km1 <= 0.9 * hull.separation else km2, "KM2": km2}
+
+
+def _threshold_influence(hull: Hull, start: NearestPoint, row_influence: RowInfluence) -> Floats:
+    """Compute the influence of each row on KM2's threshold; `start` is the nearest point of the hull at λ = 1.05."""
+    influence = 0.2 * row_influence.on_mean(hull.values(hull.a), 1.0, -1.0) / max(hull.separation, 1e-300)
     if start.distance > 1e-5 * hull.separation:  # else inside the hull, up to rounding: d = 0, which no row changes
         residual = hull.values(_START * hull.a + hull.p - start.weights)
-        start_influence = row_influence.on_mean(residual, _START, 1 - _START) / start.distance
-    separation_influence = row_influence.on_mean(hull.values(hull.a), 1.0, -1.0) / max(hull.separation, 1e-300)
-    slope = 0.8 * start.distance / (_START - 1) + 0.2 * hull.separation
-    km2 = slope, 0.8 / (_START - 1) * start_influence + 0.2 * separation_influence
-    return {"KM1": km1 if km1[0] <= 0.9 * hull.separation else km2, "KM2": km2}
+        on_distance = row_influence.on_mean(residual, _START, 1 - _START) / start.distance
+        influence += 0.8 / (_START - 1) * on_distance
+    return influence
 
 
 def _prior_influence(hull: Hull, end: NearestPoint, threshold_influence: Floats, row_influence: RowInfluence) -> Floats:

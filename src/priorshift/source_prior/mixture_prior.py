@@ -276,7 +276,7 @@ class MixturePrior(PUEstimator):
     def fit_km2(self, source: Source, rng: np.random.Generator) -> float:
         """Return KM2's estimate of the prior; NaN where it cannot use the rows, such as one binary column."""
         seed = int(rng.integers(2**31))
-        km2 = _UncheckedKM2(scenario=self.scenario, standardize=False, max_rows=self.max_rows, random_state=seed)
+        km2 = _PointKM2(scenario=self.scenario, standardize=False, max_rows=self.max_rows, random_state=seed)
         with suppress_warnings(PriorShiftWarning):  # its errors are part of the likelihood of its estimate
             try:
                 return float(km2.fit_source(source).prior_)
@@ -307,10 +307,10 @@ class MixturePrior(PUEstimator):
             check_model(self.model)
 
 
-class _UncheckedKM2(KM2):
-    """KM2 without the comparison with a part of the rows, whose warning would be suppressed anyway."""
+class _PointKM2(KM2):
+    """KM2 without a standard error, which is not used here and takes time and memory."""
 
-    checks_subsample = False
+    estimates_error = False
 
 
 def _km2_log_likelihood(shares: Floats, km2: float) -> Floats:

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 import priorshift as ps
 from priorshift.errors import ApproximationWarning
 from priorshift.hull.gram_matrix import HullSample, build_hull, group_similar_rows
+from priorshift.source_prior.mixture_prior import _PointKM2
 
 
 @pytest.fixture
@@ -56,6 +57,16 @@ def test_kernel_means_are_those_of_the_whole_matrix(monkeypatch):
     hull = build_hull(X, p, u, group, 1.7)
     np.testing.assert_allclose(hull.at_rows, K @ T.T, rtol=1e-12)
     np.testing.assert_allclose(hull.K, T @ (K + 1e-8 * np.eye(300)) @ T.T, rtol=1e-12)
+    without_rows = build_hull(X, p, u, group, 1.7, at_rows=False)
+    assert without_rows.at_rows is None
+    np.testing.assert_array_equal(without_rows.K, hull.K)
+
+
+@pytest.mark.parametrize("max_rows", [300, 10_000])
+def test_km2_without_an_error_finds_the_same_prior(max_rows):
+    s = ps.simulate.gaussian(0.2, 0.6, 1500, 10, random_state=0)
+    km2, point = (one(max_rows=max_rows, random_state=0).fit(s.X, s.y) for one in (ps.KM2, _PointKM2))
+    assert point.prior_ == km2.prior_ and np.isnan(point.standard_error_) and km2.standard_error_ > 0
 
 
 def test_the_means_of_the_samples_are_those_of_all_rows():

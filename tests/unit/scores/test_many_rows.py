@@ -7,6 +7,7 @@ import priorshift as ps
 from priorshift.scores import class_scores, mixture, scored_source
 from priorshift.scores.cross_fitting import Ridge, fourier_features, has_large_ties
 from priorshift.scores.mixture import p_values
+from priorshift.scores.scored_source import _divide
 
 RNG = np.random.default_rng(0)
 MANY = 30_000
@@ -157,3 +158,13 @@ def test_shares_of_several_classes_in_single_precision_are_those_in_double(monke
     for name in first:
         assert second[name].value == pytest.approx(first[name].value, abs=1e-4)
         assert second[name].interval.width == pytest.approx(first[name].interval.width, rel=1e-3)
+
+
+@pytest.mark.parametrize(("repeats", "workers", "tasks"), [(5, 1, 5), (5, 2, 6), (4, 2, 4), (3, 16, 48)])
+def test_tasks_of_threads_cover_each_row_once_in_each_repetition(repeats, workers, tasks):
+    divided = _divide(repeats, 1001, workers)
+    assert len(divided) == tasks
+    scored = np.zeros((repeats, 1001), dtype=int)
+    for k, rows in divided:
+        scored[k, rows] += 1
+    assert (scored == 1).all()
