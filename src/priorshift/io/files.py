@@ -340,11 +340,11 @@ class Fields:
         expected = "a finite number" if math.isinf(minimum) else f"a finite number from {minimum:g} on"
         return float(self._check(key, lambda value: _is_number(value) and minimum <= value <= maximum, expected))
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return the value of a key, which must be a list of distinct texts, as a tuple."""
+    def texts(self, key: str, *, distinct: bool = True) -> tuple[str, ...]:
+        """Return the value of a key, which must be a list of texts, as a tuple."""
         texts = self.parts(key)
-        if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
-            raise self.refused(f"{key!r} is not a list of distinct texts")
+        if not all(isinstance(text, str) for text in texts) or (distinct and len(set(texts)) < len(texts)):
+            raise self.refused(f"{key!r} is not a list of {'distinct ' if distinct else ''}texts")
         return tuple(texts)
 
     def numbers(self, key: str, length: int) -> Floats:

@@ -336,12 +336,17 @@ def empty_table_error(
     return EmptyTableError(message, features) if shape[1] or not shape[0] else InputError(message)
 
 
+_CACHED_VALUES = 2**16  # values that stay in the cache between two passes
+
+
 def largest_size(values: NDArray[Any]) -> float:
     """Return the largest absolute value of a matrix with rows; NaN if any value is, and 0 unless values are floats."""
     if values.dtype.kind != "f" or not values.size:
         return 0.0
+    step = max(1, _CACHED_VALUES // max(1, values.shape[1]))
+    blocks = (values[start : start + step] for start in range(0, len(values), step))
     with np.errstate(over="ignore", invalid="ignore"):
-        return max(abs(float(values.min())), abs(float(values.max())))
+        return float(np.abs([extreme for block in blocks for extreme in (block.min(), block.max())]).max())
 
 
 def check_finite(table: Table, largest: float | None = None) -> Table:

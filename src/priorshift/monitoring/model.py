@@ -232,7 +232,8 @@ class MonitorModel(Saveable):
         samples = [Histogram.from_contents(header[name], parts[name]) for name in ("positive", "unlabeled")]
         own = {key: array for key, array in arrays.items() if "/" not in key}
         prior = prior_from_contents(header["prior"], own, fields)
-        names = (_SCORES, *fields.texts("feature_names"))
+        # features of one column, such as those of a category, have the same name
+        names = (_SCORES, *fields.texts("feature_names", distinct=False))
         levels = len(own["values"]) if "values" in own and own["values"].ndim == 1 else 0
         shapes = {
             "edges": (levels - 1,), "values": (levels,), "positive_levels": (levels,), "population_levels": (levels,),

@@ -80,10 +80,15 @@ def gpu_counts(
     return ScoreCounts(len(x), counts, of_pairs.reshape(-1, mixture.BINS, mixture.BINS).astype(float), levels)
 
 
+_COPIES = 8  # of the counters: many rows have the same rank, and their additions to one counter wait for each other
+
+
 def _count(torch: Any, numbers: Any, size: int) -> Any:
     """Count how often each of the numbers 0 to `size` − 1 occurs, without waiting for the GPU as `bincount` does."""
-    counts = torch.zeros(size, dtype=torch.int32, device=numbers.device)
-    return counts.scatter_add_(0, numbers.long(), torch.ones_like(numbers))
+    counts = torch.zeros(_COPIES * size, dtype=torch.int32, device=numbers.device)
+    copy = torch.arange(len(numbers), device=numbers.device) % _COPIES  # consecutive rows use different counters
+    counts.scatter_add_(0, numbers + size * copy, torch.ones_like(numbers))
+    return counts.view(_COPIES, size).sum(dim=0, dtype=torch.int32)
 
 
 def _content_codes(torch: Any, x: Any) -> Any:
