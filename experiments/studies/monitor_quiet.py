@@ -79,7 +79,7 @@ _SETTINGS = [
     *(("others", prior, True, 200, 500, 5000, False, 500) for prior in (0.01, 0.1, 0.9)),
     ("others", 0.1, True, 200, 50, 500, False, 500),
     ("others", 0.1, True, 200, 500, 5000, True, 500),
-    ("others", 0.1, True, 2000, 500, 5000, False, 100),
+    ("others", 0.1, True, 2000, 500, 5000, False, 500),
 ]
 TRIAL = Trial(
     "monitor_quiet",

@@ -86,6 +86,10 @@ def test_files_of_classes_may_be_streamed(folder, sample, capsys):
 def test_priors_may_be_ranges_and_surveys_and_labels_may_have_errors(folder, sample, capsys):
     words = ["--source-prior", "flu=0.1-0.3", "--source-prior", "covid=30/100", "--label-error", "flu=5%"]
     found = estimated(capsys, *FILES, "--method", "tcpu", *words)
+    mixed = estimated(
+        capsys, *FILES, "--method", "tcpu", "--source-prior", "flu=0.2", "--source-prior-counts", "covid=30/100"
+    )
+    assert [mixed["classes"][name]["source_prior_by"] for name in ("flu", "covid")] == ["given", "distribution"]
     by_counts = ["--source-prior-counts", "flu=20/100", "--source-prior-counts", "covid=30/100"]
     assert estimated(capsys, *FILES, "--method", "tcpu", *by_counts)["classes"]["flu"]["source_prior_by"] == (
         "distribution"

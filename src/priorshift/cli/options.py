@@ -145,8 +145,11 @@ class StoreByClass(argparse.Action):
                 raise argparse.ArgumentError(self, f"the class {name!r} is given twice; pass it once")
             values = ByClass({**(stored or {}), **values})
         elif stored is not None:
-            name = "/".join(self.option_strings)
-            parser.error(f"{name} is given more than once; name the class of each value, as in {name} NAME=VALUE")
+            name, quantity = "/".join(self.option_strings), self.dest.replace("_", " ")
+            parser.error(
+                f"{name} is given more than once, or together with another {quantity}; pass one value, or name the "
+                f"class of each, as in {name} NAME=VALUE"
+            )
         setattr(namespace, self.dest, values)
 
 

@@ -35,8 +35,8 @@ _READ = (
 )
 _READ_CLASSES = _READ.replace("--positive-label", "--positive-label --unlabeled-label")
 _COLUMNS = "--id-column|--identical-rows --group-column --weight-column --audit-column"
-_PRIOR = "--source-prior|--source-prior-counts --scenario"
-_LABEL_ERROR = "--label-error|--label-error-counts"
+_PRIOR = "--source-prior --source-prior-counts --scenario"
+_LABEL_ERROR = "--label-error --label-error-counts"
 _METHOD = "--method --kernel --bandwidth --statistic --interval"
 _COMMON = "--no-standardize --confidence --random-state"
 # help of options for commands without --method, which would otherwise say which methods an option is for

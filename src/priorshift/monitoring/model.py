@@ -168,7 +168,7 @@ class MonitorModel(Saveable):
         try:
             rows = self.scorer.reader(table, table.name)
         except InputError as error:  # which may name a way out that a monitor does not have
-            raise InputError(str(error).replace(", or pass stream=False, which fills it in", "")) from None
+            raise InputError(str(error).replace("; in memory (stream=False), it is filled in", "")) from None
         bins = mixture.bins(self.scorer.p_values(rows))
         levels = to_levels(_row_scores(self._score_table, bins), self.edges)
         score = self.values[levels]

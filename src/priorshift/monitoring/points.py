@@ -109,11 +109,16 @@ class MonitorPoint:
         return any(alarm.rule == "assumption" for alarm in self.alarms)
 
     @property
+    def decimals(self) -> int:
+        """Number of decimals of the batch's percentages: two digits of the width of its interval."""
+        return 0 if self.interval is None else range_decimals(self.interval.low, self.interval.high) - 2
+
+    @property
     def percentages(self) -> tuple[str, str, str]:
         """The share and the ends of its interval as text, with two digits of the interval's width."""
         if self.value is None or self.interval is None:
             return "none", "none", "none"
-        digits = range_decimals(self.interval.low, self.interval.high) - 2
+        digits = self.decimals
         shares = (self.value, self.interval.low, self.interval.high)
         value, low, high = (f"{format_fixed(100 * share, digits)}%" for share in shares)
         return value, low, high

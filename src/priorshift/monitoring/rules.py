@@ -187,6 +187,11 @@ class ChangeRule:
         self.pool = self.starts.counts[self.starts.batch >= self.origin].sum(axis=0)
         self.starts = Starts.none(len(self.pool), len(self.shifts))
 
+    def restart_from(self, origin: int, pool: Floats) -> None:
+        """Start again with an earlier reference: the batch at which it began, and its units at each level."""
+        self.origin, self.pool = origin, pool
+        self.starts = Starts.none(len(pool), len(self.shifts))
+
 
 @dataclass(eq=False)
 class LevelRule:

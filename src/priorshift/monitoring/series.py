@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.formatting import format_fixed, range_decimals
 from priorshift.io.files import Fields
@@ -23,6 +24,8 @@ from priorshift.results import Interval
 
 _NORMAL = 1.959964  # of a 95% interval of the size of a change
 _LARGEST_LOG = 690.0  # of evidence that is shown as a number
+_ADVICE = "check the data, and replace a faulty batch, acknowledge a harmless difference or fit a new model."
+_FIRST_VERSION = "Raised by the first version of this batch: "
 
 
 @dataclass(eq=False)
@@ -37,6 +40,7 @@ class Series:
     levels: dict[str, LevelRule]
     points: StoredPoints
     broken_since: str | None = None  # batch at which the assumption broke, until it is acknowledged
+    trusted: tuple[int, Floats] | None = None  # origin and pool of the change rule before the assumption broke
     previous: dict[str, Any] | None = None  # rules before the last batch
 
     @classmethod
@@ -129,7 +133,8 @@ class Series:
         point = MonitorPoint(stored.name, 0, status="empty", series=self.name, time=stored.time)
         if batch is not None:
             point = self.describe(batch, stored.name, stored.time, number)
-        point = replace(point, evidence=stored.evidence, limits=stored.limits, alarms=stored.alarms)
+        alarms = tuple(replace(alarm, message=_of_first_version(alarm.message)) for alarm in stored.alarms)
+        point = replace(point, evidence=stored.evidence, limits=stored.limits, alarms=alarms)
         self.points[index] = point
         self.previous = None
         return point
@@ -152,15 +157,20 @@ class Series:
 
     def acknowledge(self) -> None:
         """Clear a broken assumption: batches are compared with those before it again."""
+        if self.broken_since is None:
+            return
         self.broken_since = None
         self.assumption.restart()
+        if self.trusted is not None:
+            self.change.restart_from(*self.trusted)
+        self.trusted = None
 
     def _append(self, point: MonitorPoint) -> MonitorPoint:
         """Store a point; while the assumption is broken, it carries the alarm."""
         if self.broken_since is not None:
             message = (
                 f"The rows no longer follow label shift since {self.broken_since!r}, and that was not acknowledged. Do "
-                "not trust the estimates; check the data, and fit a new model."
+                f"not trust the estimates; {_ADVICE}"
             )
             alarm = Alarm("assumption", self._in_series(message), self.broken_since)
             point = replace(point, alarms=(*point.alarms, alarm))
@@ -245,9 +255,12 @@ class Series:
             self.broken_since = point.name
             if self.previous is not None:
                 self.assumption.pool = np.array(self.previous["assumption"]["pool"], dtype=float)
+                change = self.previous["change"]
+                counts = np.array(change["counts"], dtype=float).reshape(-1, len(self.change.pool))
+                self.trusted = change["origin"], np.array(change["pool"], dtype=float) + counts.sum(axis=0)
             message = (
                 "The rows have changed in a way that a new share of positives does not explain, most clearly "
-                f"in {most}. Do not trust the estimates; check the data, and fit a new model."
+                f"in {most}. Do not trust the estimates; {_ADVICE}"
             )
             alarms.append(Alarm("assumption", self._in_series(message), point.name))
         return alarms
@@ -269,6 +282,8 @@ class Series:
         """Return the alarm of a changed share, with its size and since when; `is_broken` as for the level."""
         start = self.change.likely_start
         before, after = self.points[self.change.origin : start], self.points[start:]
+        if not is_broken:  # those that were acknowledged are not part of the reference
+            before = [point for point in before if not point.broke_assumption]
         from_source = not self.settings.reference and not self.change.origin
         size, interval = self.difference(before, after, from_source=from_source or not any(p.rows for p in before))
         since = after[0].name
@@ -335,6 +350,7 @@ class Series:
                 "log_wealth": _finite(self.assumption.log_wealth),
             },
             "broken_since": self.broken_since,
+            "trusted": None if self.trusted is None else {"origin": self.trusted[0], "pool": _whole(self.trusted[1])},
         }
 
     def set_rules(self, state: dict[str, Any]) -> None:
@@ -364,6 +380,14 @@ class Series:
         self.broken_since = state["broken_since"]
         if self.broken_since is not None:
             self.broken_since.encode()  # raises an error unless it is text that can be written
+        trusted = state.get("trusted")  # states of earlier versions do not have it
+        pool = self.change.pool.shape
+        self.trusted = None if trusted is None else (_count(trusted["origin"]), _counts(trusted["pool"], pool))
+
+
+def _of_first_version(message: str) -> str:
+    """Return the message of an alarm for a batch that was corrected since."""
+    return message if message.startswith(_FIRST_VERSION) else f"{_FIRST_VERSION}{message}"
 
 
 def _counts(stored: Any, shape: tuple[int, ...]) -> Any:

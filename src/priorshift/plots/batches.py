@@ -89,8 +89,12 @@ class SeriesPanel:
 
     @property
     def starts(self) -> list[int]:
-        """Numbers of the first batches after likely changes."""
-        return sorted({mark.since for mark in self.alarms if mark.rule == "change" and mark.since is not None})
+        """Numbers of the first batches after likely changes, without those that an acknowledgement has set aside."""
+        trusted = np.flatnonzero(~self.broken)
+        last = -1 if not len(trusted) else int(trusted[-1])  # the alarm of label shift was acknowledged before it
+        found = [mark for mark in self.alarms if mark.rule == "change"]
+        found = [mark for mark in found if not self.broken[mark.batch] or mark.batch > last]
+        return sorted({mark.since for mark in found if mark.since is not None})
 
     @property
     def references(self) -> list[tuple[int, int, float]]:

@@ -140,8 +140,10 @@ class Numbers:
         """Return the confidence level at a pointer in percent; with six digits, 99.99% is not rounded up to 100%."""
         return self._element(pointer, lambda level: f"{100 * level:.6g}%")
 
-    def percent(self, pointer: str) -> Markup:
-        """Return the share at a pointer in percent, with more digits below 10%."""
+    def percent(self, pointer: str, digits: int | None = None) -> Markup:
+        """Return the share at a pointer in percent, with some decimals; None is more digits below 10%."""
+        if digits is not None:
+            return self._element(pointer, lambda share: f"{format_fixed(100 * share, digits)}%")
         return self._element(pointer, lambda share: f"{100 * share:.{'3g' if 0 < share < 0.1 else '0f'}}%")
 
     def points(self, pointer: str) -> Markup:

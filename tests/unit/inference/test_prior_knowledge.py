@@ -514,7 +514,7 @@ def test_the_command_line_takes_ranges_and_counts(files, option, prior, tmp_path
         (["--source-prior-counts", "37"], "'37' is not a survey result; pass"),
         (["--source-prior-counts", "3.5/10"], "'3.5/10' is not a survey result"),
         (["--source-prior-counts=-1/10"], "'-1/10' is not a survey result"),
-        (["--source-prior", "0.2", "--source-prior-counts", "37/250"], "not allowed with argument --source-prior"),
+        (["--source-prior", "0.2", "--source-prior-counts", "37/250"], "together with another source prior"),
         (["--source-prior", "0.1-0.2", "--method", "drpu"], "source_prior is a range (0.1 to 0.2), but DRPU"),
         (["--source-prior-counts", "3/20", "--method", "tcpu", "--interval", "paper-bound"],
          "not a distribution"),

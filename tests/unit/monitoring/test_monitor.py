@@ -335,3 +335,61 @@ def test_alarms_of_batches_without_label_shift_say_that_they_may_be_wrong(monito
     assert ["may be wrong" in alarm.message for alarm in alarms] == [alarm.rule != "assumption" for alarm in alarms]
     honest = ps.Monitor(PRIOR, level=0.5).fit_samples(table(1.0, 200, 0)[0], table(PRIOR, 1000, 1)[0])
     assert not any("wrong" in alarm.message for alarm in honest.update(table(0.8, 600, 5)[0], name="day 0").alarms)
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_an_acknowledged_batch_is_not_part_of_the_reference(monitor, tmp_path, is_saved):
+    for k in range(4):
+        monitor.update(table(PRIOR, 400, 80 + k)[0], name=f"day {k}")
+    faulty = table(PRIOR, 400, 90)[0] + 6
+    alarms = monitor.update(faulty, name="faulty").alarms
+    assert {alarm.rule for alarm in alarms} >= {"change", "assumption"}
+    if is_saved:
+        monitor.save(tmp_path / "fitted")
+        monitor = ps.Monitor.load(tmp_path / "fitted")
+    monitor.acknowledge()
+    for k in range(3):
+        point = monitor.update(table(PRIOR, 400, 91 + k)[0], name=f"right {k}")
+        assert not {alarm.rule for alarm in point.alarms} & {"change", "assumption"}
+    point = monitor.update(table(0.6, 800, 95)[0], name="changed")
+    (alarm,) = [alarm for alarm in point.alarms if alarm.rule == "change"]
+    assert alarm.since == "changed" and alarm.interval.low < 0.4 < alarm.interval.high
+    assert abs(alarm.size - 0.4) < 0.08 and "wrong" not in alarm.message
+
+
+def test_alarms_of_a_corrected_batch_say_that_its_first_version_raised_them(monitor):
+    monitor.update(table(0.9, 300, 54)[0], name="monday")
+    monitor.update(table(PRIOR, 300, 53)[0], name="tuesday")
+    for seed in (55, 56):
+        corrected = monitor.update(table(PRIOR, 300, seed)[0], name="monday", replace=True)
+        assert corrected.alarms
+        for alarm in corrected.alarms:
+            assert alarm.message.startswith("Raised by the first version of this batch: The ")
+            assert alarm.message.count("Raised") == 1
+
+
+def mixed_table(share, count, seed, gaps=True):
+    """A category, a date, missing values and 16 numbers."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(count) < share
+    frame = pd.DataFrame({f"x{k}": rng.normal(size=count) + 0.5 * positive for k in range(16)})
+    frame["area"] = np.where(rng.random(count) < 0.3 + 0.3 * positive, "town", np.where(positive, "farm", "forest"))
+    frame["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 300, count), unit="D")
+    return frame.assign(x0=frame["x0"].mask(rng.random(count) < 0.1)) if gaps else frame
+
+
+def test_a_monitor_of_mixed_columns_can_be_saved_and_loaded(tmp_path):
+    monitor = ps.Monitor(0.3).fit_samples(mixed_table(1.0, 300, 0), mixed_table(0.3, 900, 1))
+    monitor.save(tmp_path / "fitted")
+    loaded = ps.Monitor.load(tmp_path / "fitted")
+    assert loaded.model_.feature_names == monitor.model_.feature_names
+    batch = mixed_table(0.3, 400, 2)
+    assert loaded.update(batch, name="day 0") == monitor.update(batch, name="day 0")
+
+
+def test_a_missing_value_is_refused_with_ways_out_that_a_monitor_has():
+    samples = mixed_table(1.0, 100, 0, gaps=False), mixed_table(0.3, 300, 1, gaps=False)
+    monitor = ps.Monitor(0.3).fit_samples(*samples)
+    with pytest.raises(InputError, match="leave the row out") as refused:
+        monitor.update(mixed_table(0.3, 100, 2), name="day 0")
+    assert "stream" not in str(refused.value)
