@@ -23,8 +23,10 @@ import torch
 import triton
 import triton.language as tl
 
-_STRIPS = 32  # strips of columns in one launch, enough to keep the GPU busy
+_STRIPS = 64  # strips of columns in one launch, enough to keep the GPU busy
+_LANES = 8  # neighbouring columns whose sums stay apart until the end: threads then need not exchange them in each tile
 _SINGLE_BLOCKS = 64  # blocks of rows whose column sums are added up in single precision
+_MEDIAN_ROWS = 4096  # columns, evenly spaced, whose median exponent is computed: that of all takes longer
 _NOTHING = -6e4  # exponent of a padding column, whose power of two is zero; half precision can hold it
 _ONES = 2  # ones in each row of the product, which the two halves of a column's exponent are multiplied by
 # (least free bytes of GPU memory, largest number of rows and of columns in one launch)
@@ -41,16 +43,28 @@ class Tile(NamedTuple):
     columns: int
     warps: int
     stages: int
+    registers: int | None  # the most of a thread; fewer let more programs run at once
+
+
+# (is_joined, inner, rows, columns, warps, registers) of tiles whose rows fit into registers, from the fastest on
+_TILES = (
+    (True, 32, 128, 32, 1, 144),
+    (False, 16, 128, 32, 2, 128),
+    (True, 64, 256, 64, 4, 128),
+    (False, 32, 256, 64, 4, None),
+    (True, 128, 256, 64, 4, None),
+    (False, 64, 256, 64, 4, None),
+)
 
 
 def choose_tile(features: int) -> Tile:
     """Return the settings that were fastest on an H200 for rows with this number of features."""
-    for is_joined, inner in ((True, 32), (False, 16), (True, 64), (False, 32), (True, 128), (False, 64)):
+    for is_joined, inner, rows, columns, warps, registers in _TILES:
         if (3 * features if is_joined else features) + _ONES <= inner:
-            columns, warps = (32, 2) if is_joined and inner == 32 else (64, 4)
-            return Tile(is_joined, inner, inner, 256, columns, warps, 3)
+            return Tile(is_joined, inner, inner, rows, columns, warps, 3, registers)
     inner = -(-features // 32) * 32  # rounded up
-    return Tile(False, inner, 32, 128, 128, 4, 3) if features <= 256 else Tile(False, inner, 32, 128, 256, 8, 3)
+    columns, warps = (128, 4) if features <= 256 else (256, 8)
+    return Tile(False, inner, 32, 128, columns, warps, 3, None)
 
 
 @triton.jit
@@ -63,7 +77,7 @@ def _exp2(x):
 def _sum_from_registers(
     X_high, X_low, Y_high, Y_low, factor, exponent, row_sums, column_sums, M, N, strip,
     is_joined: tl.constexpr, inner: tl.constexpr, piece: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
-    sum_columns: tl.constexpr,
+    sum_columns: tl.constexpr, lanes: tl.constexpr,
 ):  # fmt: skip
     """Sum the kernel values of a block of rows and a strip of columns, while the rows stay in registers.
 
@@ -84,7 +98,7 @@ def _sum_from_registers(
     if not is_joined:
         x_low = tl.load(X_low + at[:, None] * inner + inner_at[None, :])
     w = tl.load(factor + at)
-    total = tl.zeros([rows], tl.float32)
+    total = tl.zeros([rows, lanes], tl.float32)
     out = column_sums + block.to(tl.int64) * N
     for start in range(part * strip, tl.minimum((part + 1) * strip, N), columns):
         to = start + tl.arange(0, columns)  # numbers of the tile's columns
@@ -94,17 +108,17 @@ def _sum_from_registers(
             d = tl.dot(x, tl.load(Y_low + to[None, :] * inner + inner_at[:, None]), d)
             d = tl.dot(x_low, y, d)
         k = _exp2(d)
-        total += tl.sum(k, 1)
+        total += tl.sum(tl.reshape(k, [rows, columns // lanes, lanes]), 1)
         if sum_columns:
             tl.store(out + to, tl.sum(k * w[:, None], 0))
-    tl.store(row_sums + part.to(tl.int64) * M + at, total)
+    tl.store(row_sums + part.to(tl.int64) * M + at, tl.sum(total, 1))
 
 
 @triton.jit
 def _sum_in_pieces(
     X_high, X_low, Y_high, Y_low, factor, exponent, row_sums, column_sums, M, N, strip,
     is_joined: tl.constexpr, inner: tl.constexpr, piece: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
-    sum_columns: tl.constexpr,
+    sum_columns: tl.constexpr, lanes: tl.constexpr,
 ):  # fmt: skip
     """Sum the kernel values of a block of rows and a strip of columns, for rows that are too long for registers.
 
@@ -116,7 +130,7 @@ def _sum_in_pieces(
     at = block * rows + tl.arange(0, rows)  # numbers of the block's rows
     inner_at = tl.arange(0, piece)
     w = tl.load(factor + at)
-    total = tl.zeros([rows], tl.float32)
+    total = tl.zeros([rows, lanes], tl.float32)
     out = column_sums + block.to(tl.int64) * N
     for start in range(part * strip, tl.minimum((part + 1) * strip, N), columns):
         to = start + tl.arange(0, columns)  # numbers of the tile's columns
@@ -130,10 +144,10 @@ def _sum_in_pieces(
             d = tl.dot(x, y_low, d)
             d = tl.dot(x_low, y, d)
         k = _exp2(d + tl.load(exponent + to)[None, :])
-        total += tl.sum(k, 1)
+        total += tl.sum(tl.reshape(k, [rows, columns // lanes, lanes]), 1)
         if sum_columns:
             tl.store(out + to, tl.sum(k * w[:, None], 0))
-    tl.store(row_sums + part.to(tl.int64) * M + at, total)
+    tl.store(row_sums + part.to(tl.int64) * M + at, tl.sum(total, 1))
 
 
 def fused_sums(X: Any, Y: Any | None, x_exponents: Any, y_exponents: Any | None) -> tuple[Any, Any]:
@@ -194,8 +208,8 @@ class _Columns(NamedTuple):
 
     high: Any  # half-precision values, shape (padded columns, inner dimension); also the low parts, if joined
     low: Any  # what half precision leaves of them
-    exponent: Any  # less the median exponent, in single precision
-    common: Any  # 2^(median exponent), a factor of all row sums: the exponents are small, and so are their errors
+    exponent: Any  # less the median exponent of some columns, in single precision
+    common: Any  # 2^(that median), a factor of all row sums: the exponents are small, and so are their errors
     exact: Any  # 2^(exponent − rounded exponent), by which a column's own sum is multiplied
     size: int  # number of columns without padding
 
@@ -205,7 +219,7 @@ class _Columns(NamedTuple):
         high, low = _split_halves(Y)
         n, size = len(Y), -(-len(Y) // tile.columns) * tile.columns
         padded = torch.full((size,), _NOTHING, dtype=torch.float64, device=Y.device)
-        middle = exponent.median()
+        middle = exponent[:: -(-n // _MEDIAN_ROWS)].median()
         padded[:n] = exponent - middle
         exponent_halves = torch.stack(_split_halves(padded), dim=1)
         single = padded.float()
@@ -238,22 +252,23 @@ def _pad(parts: list[Any], size: int, inner: int) -> Any:
 
 
 def _launch(A: _Rows, B: _Columns, tile: Tile, sum_columns: bool) -> tuple[Any, Any]:
-    """Run the GPU kernel for all pairs of rows in A and columns in B; return their row sums and column sums.
-
-    The column sums are meaningless unless `sum_columns`.
-    """
+    """Run the GPU kernel for all pairs of rows in A and columns in B; return row sums, and column sums or None."""
     M, N = len(A.high), len(B.high)
     blocks = M // tile.rows
     strip = -(-N // (_STRIPS * tile.columns)) * tile.columns  # columns in a strip, a multiple of those of a tile
     row_sums = torch.empty(_STRIPS, M, dtype=torch.float32, device=A.high.device)
-    column_sums = torch.empty(blocks if sum_columns else 1, N, dtype=torch.float32, device=A.high.device)
+    padded_blocks = -(-blocks // _SINGLE_BLOCKS) * _SINGLE_BLOCKS if sum_columns else 1
+    column_sums = torch.empty(padded_blocks, N, dtype=torch.float32, device=A.high.device)
     kernel = _sum_from_registers if tile.piece == tile.inner else _sum_in_pieces
     kernel[(blocks, _STRIPS)](
         A.high, A.low, B.high, B.low, A.factor, B.exponent, row_sums, column_sums, M, N, strip,
         is_joined=tile.is_joined, inner=tile.inner, piece=tile.piece, rows=tile.rows, columns=tile.columns,
-        sum_columns=sum_columns, num_warps=tile.warps, num_stages=tile.stages,
+        sum_columns=sum_columns, lanes=_LANES, num_warps=tile.warps, num_stages=tile.stages, maxnreg=tile.registers,
     )  # fmt: skip
     rows = row_sums.sum(dim=0, dtype=torch.float64)[: A.size] * (A.exact * B.common)
+    if not sum_columns:
+        return rows, None
+    column_sums[blocks:] = 0
     # first in single precision over a few blocks, then in double: all in double takes six times as long
-    partial_sums = torch.stack([part.sum(dim=0) for part in column_sums.split(_SINGLE_BLOCKS)])
+    partial_sums = column_sums.view(-1, _SINGLE_BLOCKS, N).sum(dim=1)
     return rows, partial_sums.sum(dim=0, dtype=torch.float64)[: B.size] * B.exact

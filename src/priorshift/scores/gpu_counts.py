@@ -8,7 +8,6 @@ whole numbers, so few that the bin of each is looked up in a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from priorshift.io.row_hashes import INCREMENT, LAST_SHIFT, STEPS, Codes, mix_bi
 from priorshift.scores import mixture
 from priorshift.scores.counts import ScoreCounts
 from priorshift.scores.cross_fitting import STEPS_PER_UNIT, scores_on_device
-from priorshift.scores.posterior import posterior_counts
+from priorshift.scores.posterior import posterior_bins, posterior_levels
 from priorshift.scores.scored_source import Preparation
 
 
@@ -58,25 +57,26 @@ def gpu_counts(
         torch.as_tensor(array, dtype=precision, device=device) for array in (*models, positive)
     )
     repeats, positives = positive.shape
+    seed = torch.as_tensor(mix_bits(seeds.astype(np.uint64)).view(np.int64), device=device)
+    fold = _remainder(_mix(code ^ seed[:, None]), phase.shape[1])  # shape (repeats, rows)
+    scores = torch.stack([
+        scores_on_device(torch, fold[k], prepared, half[k], phase[k], twice[k], constant[k]) for k in range(repeats)
+    ])  # fmt: skip
+    if not single:  # as `scores_by_fold` does
+        scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT
     # twice the rank of each row among the positives, of which ties count half, shape (repeats, rows)
-    ranks = torch.empty(repeats, len(x), dtype=torch.int32, device=device)
-    for k in range(repeats):
-        fold = _remainder(_mix(code ^ _signed(mix_bits(np.array([seeds[k]], dtype=np.uint64))[0])), phase.shape[1])
-        scores = scores_on_device(torch, fold, prepared, half[k], phase[k], twice[k], constant[k])
-        if not single:  # as `scores_by_fold` does
-            scores = torch.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT
-        torch.searchsorted(ranked[k], scores, out_int32=True, out=ranks[k])
-        ranks[k] += torch.searchsorted(ranked[k], scores, right=True, out_int32=True)
+    ranks = torch.searchsorted(ranked, scores, out_int32=True)
+    ranks += torch.searchsorted(ranked, scores, right=True, out_int32=True)
     p_values = (np.arange(2 * positives + 1) / 2 + 0.5) / (positives + 1)  # of each rank
-    bin_of_rank = mixture.bins(p_values)
+    bin_of_rank, level_of_rank = mixture.bins(p_values), posterior_bins(p_values, positives)
     bins = torch.as_tensor(bin_of_rank, dtype=torch.int32, device=device)[ranks]
-    pairs = [
-        _count(torch, bins[j] * mixture.BINS + bins[k], mixture.BINS**2) for j, k in combinations(range(repeats), 2)
-    ]
-    of_rank = torch.stack([_count(torch, rank, len(p_values)) for rank in ranks]).cpu().numpy()
+    # the repetition k with each one after it, as `combinations` orders them; all at once could exceed the memory
+    pairs = [_count(torch, bins[k] * mixture.BINS + bins[k + 1 :], mixture.BINS**2) for k in range(repeats - 1)]
+    of_rank = _count(torch, ranks, len(p_values)).cpu().numpy()
     counts = np.stack([np.bincount(bin_of_rank, count, mixture.BINS) for count in of_rank]).astype(float)
-    levels = np.concatenate([posterior_counts(p_values[None], positives, count) for count in of_rank])
-    of_pairs = torch.stack(pairs).cpu().numpy() if pairs else np.empty((0, mixture.BINS**2))
+    size = posterior_levels(positives)
+    levels = np.stack([np.bincount(level_of_rank, count, size) for count in of_rank]).astype(float)
+    of_pairs = torch.cat(pairs).cpu().numpy() if pairs else np.empty((0, mixture.BINS**2))
     return ScoreCounts(len(x), counts, of_pairs.reshape(-1, mixture.BINS, mixture.BINS).astype(float), levels)
 
 
@@ -84,11 +84,14 @@ _COPIES = 8  # of the counters: many rows have the same rank, and their addition
 
 
 def _count(torch: Any, numbers: Any, size: int) -> Any:
-    """Count how often each of the numbers 0 to `size` − 1 occurs, without waiting for the GPU as `bincount` does."""
-    counts = torch.zeros(_COPIES * size, dtype=torch.int32, device=numbers.device)
-    copy = torch.arange(len(numbers), device=numbers.device) % _COPIES  # consecutive rows use different counters
-    counts.scatter_add_(0, numbers + size * copy, torch.ones_like(numbers))
-    return counts.view(_COPIES, size).sum(dim=0, dtype=torch.int32)
+    """Count how often each of the numbers 0 to `size` − 1 occurs in each line, of shape (lines, rows).
+
+    Unlike `bincount`, this does not wait for the GPU.
+    """
+    counts = torch.zeros(len(numbers), _COPIES * size, dtype=torch.int32, device=numbers.device)
+    copy = torch.arange(numbers.shape[1], device=numbers.device) % _COPIES  # consecutive rows use different counters
+    counts.scatter_add_(1, numbers + size * copy, torch.ones_like(numbers))
+    return counts.view(-1, _COPIES, size).sum(dim=1, dtype=torch.int32)
 
 
 def _content_codes(torch: Any, x: Any) -> Any:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
@@ -243,8 +244,13 @@ def posterior_counts(values: Floats, ranked: int, weights: Floats) -> Floats:
 
     The p-values are ranks among `ranked` positives. Returns shape (repeats, bins).
     """
-    inner = _shapes(ranked).edges[1:-1]
-    return np.stack([np.bincount(np.searchsorted(inner, v, "right"), weights, len(inner) + 1) for v in values])
+    bins = posterior_levels(ranked)
+    return np.stack([np.bincount(posterior_bins(v, ranked), weights, bins) for v in values])
+
+
+def posterior_bins(values: Floats, ranked: int) -> NDArray[np.intp]:
+    """Return the bin of the models for each p-value, a rank among `ranked` positives."""
+    return np.searchsorted(_shapes(ranked).edges[1:-1], values, "right")
 
 
 def _population_density(priors: Floats, density: Floats) -> Floats:

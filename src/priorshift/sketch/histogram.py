@@ -29,7 +29,7 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.threads import map_in_order
 
 _MIN_ROWS = 4096  # counted at a time: counts are large, so that adding up those of many small chunks would take long
-_GPU_VALUES = 2**23  # read before a GPU counts them: with fewer, starting its work takes longer than the work
+_GPU_VALUES = 2**24  # read before a GPU counts them: with fewer, starting its work takes longer than the work
 _MAX_REPEATS = 50  # of the score model of a histogram in a file, since memory grows with their square
 _FINGERPRINT = re.compile("[0-9a-f]{64}")  # a SHA-256 in hexadecimal
 
