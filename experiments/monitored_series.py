@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from priorshift.io.tables import Table
 from priorshift.monitoring.batches import Batch
 from priorshift.monitoring.model import MonitorModel, RowScores
-from priorshift.monitoring.reference import Reference, Units, feature_directions
+from priorshift.monitoring.reference import Reference, Units
 from priorshift.monitoring.series import Series
 from priorshift.monitoring.settings import RuleSettings
 
@@ -49,13 +49,14 @@ class Population:
 
     def draw_source(self, positives: int, unlabeled: int, grouped: bool, rng: np.random.Generator) -> MonitorModel:
         """Return the model with the counts of a new source."""
-        groups = np.arange(unlabeled) // GROUP if grouped else None
         P = self.draw_rows(np.ones(positives, dtype=bool), rng)
         U = self.draw_rows(draw_labels(unlabeled, self.source_prior, grouped, rng), rng)
         levels = len(self.fitted.values)
-        units = Units(U.score, U.features, groups=groups)
-        directions = feature_directions(P.features, units.features)
-        reference = Reference.from_units(units.scores, units.features, directions, is_grouped=grouped)
+        in_P, in_U = (
+            Units(part.score, part.features, groups=np.arange(len(part.score)) // GROUP if grouped else None)
+            for part in (P, U)
+        )
+        reference = Reference.from_units(in_U, in_P.features, is_grouped=grouped)
         counts = [np.bincount(part.levels, minlength=levels).astype(float) for part in (P, U)]
         effects = (1.0, float(GROUP) if grouped else 1.0)
         return replace(

@@ -16,6 +16,7 @@ from priorshift.errors import InputError
 _MAX_DECIMALS = 12
 _SMALLEST_P = 1e-4  # smallest p-value that sentences state
 _LINE_WIDTH = 100
+_LONGEST_NUMBER = 100  # letters of a number that people type
 
 
 def parse_number(text: str) -> float:
@@ -23,6 +24,7 @@ def parse_number(text: str) -> float:
 
     A comma before three digits, as in 1,000, could also separate thousands, and is refused.
     """
+    _refuse_long(text)
     digits = text.strip().removesuffix("%").strip()
     whole, comma, decimals = digits.partition(",")
     is_ambiguous = len(decimals) == 3 and whole.strip("+-") != "0"
@@ -39,6 +41,7 @@ def parse_prior(text: str) -> float | tuple[float, float]:
 
     A dash may also belong to an exponent (1e-3-0.1).
     """
+    _refuse_long(text)
     number = None
     with suppress(InputError):
         number = parse_number(text)
@@ -55,6 +58,12 @@ def parse_prior(text: str) -> float | tuple[float, float]:
     raise InputError(
         f"{text!r} cannot be read; expected a number such as 0.2, a range such as 0.1-0.2, or 0-0.2 for at most 0.2."
     )
+
+
+def _refuse_long(text: str) -> None:
+    """Raise InputError for a text that is too long for a number, before time is spent on it."""
+    if len(text) > _LONGEST_NUMBER:
+        raise InputError(f"{text[:20]!r}… has {len(text)} letters, but a number such as 0.045 or 4.5% is expected.")
 
 
 def decimals(width: float) -> int:

@@ -588,3 +588,12 @@ def test_bounds_need_all_pairs_of_rows():
     sampled = tcpu._kernel_fit.embed(tcpu.read_target(PROBLEM.target), tcpu.statistic, tcpu.pairs)
     with pytest.raises(InputError, match=r"all pairs of rows"):
         intervals.sharp_bound(sampled, 0.2, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [("estimate", "drop"), ("adapt", "scenario"), ("watch", "log"), ("demo", "plot")]
+)
+def test_the_value_of_two_dashes_is_refused(command, option, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command, f"--{option}=--"])
+    assert ended.value.code == 2 and f"--{option} has the value --" in capsys.readouterr().err

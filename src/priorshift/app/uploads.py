@@ -114,10 +114,11 @@ class Limits:
     def _check_workbook(self, path: Path, name: str) -> None:
         """Refuse an Excel file beyond the limits."""
         self._check(name, workbook_bytes(path, name), "bytes when decompressed", self.bytes)
-        n_rows, n_columns, n_cells = workbook_size(path, name)
+        n_rows, n_columns, n_cells, n_characters = workbook_size(path, name, self.bytes)
         self._check(name, n_rows - 1, "rows", self.rows)  # less the header
         self.check_columns(name, n_columns)
         self._check(name, n_cells, "cells", self.text_cells)
+        self._check(name, n_characters, "characters in its cells", self.bytes)
 
     def _check_parquet(self, path: Path, name: str) -> None:
         """Refuse a Parquet file beyond the limits."""

@@ -354,7 +354,11 @@ def parse(words: list[str]) -> argparse.Namespace:
     program.refuse_unknown(program_options)
     after_options = words[len(program_options) :]
     if after_options and after_options[0] in COMMANDS:
-        program.commands[after_options[0]].refuse_unknown(after_options[1:])
+        command = program.commands[after_options[0]]
+        command.refuse_unknown(after_options[1:])
+        for word in after_options[1:]:  # argparse takes the value -- for none, and does not check it
+            if word.startswith("--") and word.endswith("=--"):
+                command.error(f"{word.removesuffix('=--')} has the value --; pass another one")
     args = program.parse_args(words, argparse.Namespace(typed=["priorshift", *words]))
     settings = ("positive", "source_prior", "label_error")
     stated = [name for name in settings if isinstance(getattr(args, name, None), ByClass)]

@@ -85,7 +85,8 @@ class ColumnReading:
             column: Column = np.array([None if cell in gaps else values[cell] for cell in cells], np.float64)
         else:
             gaps -= levels
-            column = [None if cell in gaps else cell.strip() for cell in cells]
+            stripped = {cell: None if cell in gaps else cell.strip() for cell in values}  # one copy of each text
+            column = [stripped[cell] for cell in cells]
         return cls(
             column,
             is_number,

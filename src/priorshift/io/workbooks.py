@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,12 +26,13 @@ from priorshift.result_tables import csv_line, to_plain
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BLOCK = 1 << 16  # bytes of a part of the archive that are parsed at a time
 _COLUMN = re.compile("([A-Z]{1,3})[0-9]")  # of a cell, such as AB12
+_DIGITS = 20  # of the number of a stored text, at most
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
 # what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 _DAMAGE = (
     BadZipFile, KeyError, ValueError, OSError, SyntaxError, ParseError, TypeError, AttributeError, IndexError, EOFError,
-    NotImplementedError, zlib.error, expat.ExpatError, RuntimeError,
+    NotImplementedError, zlib.error, expat.ExpatError, RuntimeError, OverflowError,
 )  # fmt: skip
 
 
@@ -105,7 +107,8 @@ def _open_sheet(path: Path, name: str, sheet_name: str | None) -> Iterator[tuple
             with ZipFile(file) as archive:
                 _refuse_document_types(archive)
             file.seek(0)
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # of styles that it does not know
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheets = {sheet.title: sheet for sheet in book.worksheets}
             if sheet_name is None:
                 filled = [title for title, sheet in sheets.items() if _has_cells(sheet)] or list(sheets)
@@ -147,14 +150,23 @@ def _has_cells(sheet: Any) -> bool:
 class _PartScan:
     """What a part of the archive contains: rows, columns and cells of a sheet, and formulas without a stored value.
 
-    A document type, by which few bytes can stand for many, is refused.
+    Texts are stored once, in a part of their own, and cells refer to them by number. A document type, by which few
+    bytes can stand for many, is refused.
     """
 
-    def __init__(self, archive: ZipFile, part: str, *, only_start: bool = False) -> None:
-        """Parse a part of the archive, or only what precedes its first element."""
+    def __init__(
+        self, archive: ZipFile, part: str, *, only_start: bool = False, lengths: Sequence[int] | None = None
+    ) -> None:
+        """Parse a part of the archive, or only what precedes its first element.
+
+        With the `lengths` of the stored texts, those of the texts that cells refer to are added up.
+        """
         self.rows = self.columns = self.cells = self.column = 0
         self.has_uncomputed = self.is_uncomputed = self.has_element = False
+        self.text_lengths = array("q")  # of the texts that this part stores
+        self.references = self.characters = 0  # cells that refer to a stored text, and the characters of these
         self._in_value = False
+        self._lengths, self._number = lengths, ""
         self._parser = expat.ParserCreate(namespace_separator="}")
         self._parser.StartDoctypeDeclHandler = self._refuse
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
@@ -179,6 +191,11 @@ class _PartScan:
             self.cells += 1
             self.columns = max(self.columns, self.column)
             self.is_uncomputed = False
+            if attributes.get("t") == "s":
+                self.references += 1
+                if self._lengths is not None:
+                    self._parser.CharacterDataHandler = self._text
+                    self._number = "+"  # the digits of the number follow
         elif tag == "row":
             self.rows, self.column = self.rows + 1, 0
         elif tag == "f":
@@ -186,17 +203,27 @@ class _PartScan:
             self._parser.CharacterDataHandler = self._text
         elif tag == "v":
             self._in_value = True
+        elif tag == "si":
+            self.text_lengths.append(0)
+            self._parser.CharacterDataHandler = self._text
 
     def _text(self, text: str) -> None:
-        """Note that a formula has a value."""
+        """Note that a formula has a value, the number of a stored text, or the length of one."""
         if self._in_value and text:
             self.is_uncomputed = False
+            if self._number:
+                self._number += text[:_DIGITS]
+        elif self.text_lengths:
+            self.text_lengths[-1] += len(text)
 
     def _end(self, name: str) -> None:
         """Note the end of a value or of a cell."""
         tag = name.rpartition("}")[2]
         if tag == "v":
             self._in_value = False
+            if self._number and self._lengths is not None:
+                self.characters += self._lengths[int(self._number)]
+            self._number = ""
         elif tag == "c" and self.is_uncomputed:
             self.has_uncomputed, self.is_uncomputed = True, False
 
@@ -318,18 +345,27 @@ def workbook_bytes(path: Path, name: str) -> int:
         raise _damaged(name) from None
 
 
-def workbook_size(path: Path, name: str) -> tuple[int, int, int]:
-    """Return the largest numbers of rows, of columns and of cells, with empty ones, in the sheets of a workbook."""
+def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int, int, int]:
+    """Return the largest numbers of rows, columns, cells, with empty ones, and characters in the sheets of a workbook.
+
+    Characters are those of stored texts, as often as cells refer to them; they are counted only if a quick bound
+    exceeds `most_characters`, and are 0 otherwise.
+    """
     try:
         with ZipFile(path) as archive:
             _refuse_document_types(archive)
-            scans = [scan for part in archive.namelist() if (scan := _scan_if_xml(archive, part)) is not None]
+            scans = {part: scan for part in archive.namelist() if (scan := _scan_if_xml(archive, part)) is not None}
+            lengths = max((scan.text_lengths for scan in scans.values()), key=len, default=array("q"))
+            longest, characters = max(lengths, default=0), 0
+            for part, scan in scans.items():
+                if scan.references * longest > most_characters:
+                    characters = max(characters, _PartScan(archive, part, lengths=lengths).characters)
     except _DAMAGE:
         raise _damaged(name) from None
     # a row is filled up to its last cell
-    sizes = [(scan.rows, scan.columns, max(scan.cells, scan.rows * scan.columns)) for scan in scans]
+    sizes = [(scan.rows, scan.columns, max(scan.cells, scan.rows * scan.columns)) for scan in scans.values()]
     rows, columns, cells = map(max, zip((0, 0, 0), *sizes, strict=True))
-    return rows, columns, cells
+    return rows, columns, cells, characters
 
 
 def _scan_if_xml(archive: ZipFile, part: str) -> _PartScan | None:

@@ -23,7 +23,7 @@ from priorshift.arrays import Floats
 
 _LEAST_PAYOFF = 0.05  # smallest factor of a bet on one observation, so that no observation ends it
 _SPEEDS = np.geomspace(1e-3, 1.0, 15)  # of bets on a mean, relative to the largest that is allowed
-_LEAST_LOG = -700.0  # of a wealth: a smaller one is 0, and its logarithm is stored as this
+LEAST_LOG = -700.0  # of a wealth: a smaller one is 0, and its logarithm is stored as this
 
 
 def start_weight(t: int) -> float:
@@ -33,7 +33,7 @@ def start_weight(t: int) -> float:
 
 def add_bets(log_wealth: Floats, log_payoff: Floats, log_new: float) -> Floats:
     """Return the logarithm of (wealth + new)·payoff, for each bet."""
-    return np.maximum(np.logaddexp(log_wealth, log_new) + log_payoff, _LEAST_LOG)
+    return np.maximum(np.logaddexp(log_wealth, log_new) + log_payoff, LEAST_LOG)
 
 
 def log_sum(log_wealth: Floats) -> Floats:

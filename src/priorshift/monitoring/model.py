@@ -28,15 +28,7 @@ from priorshift.inference.prior_knowledge import (
 from priorshift.io.files import Fields
 from priorshift.io.tables import Table
 from priorshift.monitoring.ranks import level_edges, to_levels
-from priorshift.monitoring.reference import (
-    DEGREE,
-    FEATURE_LEVELS,
-    RANK_BINS,
-    UNIT_LEVELS,
-    Reference,
-    Units,
-    feature_directions,
-)
+from priorshift.monitoring.reference import FEATURE_LEVELS, UNIT_LEVELS, Reference, Units
 from priorshift.monitoring.stored_prior import prior_from_contents, prior_to_contents
 from priorshift.scores import mixture, ratio_test
 from priorshift.scores.counts import CountWitness, ScoreCounts, SourceCounts
@@ -46,7 +38,8 @@ from priorshift.sketch.score_model import ScoreModel
 from priorshift.source_prior.mixture_prior import MixturePrior
 
 LEVELS = 512  # of s: this many quantiles of P, and as many of U
-_FEATURES = 16  # columns, or projections of more columns, besides s
+_FEATURES = 16  # columns, or combinations of more columns, besides s
+_NAMED = 3  # columns of a combination that are named if there are more
 _SCORES = "the scores"  # name of the first feature
 _LARGEST = 1e15  # number in a stored model
 _SMALLEST_SHARE = 1e-3  # 1 − π that the score is divided by, at least
@@ -81,7 +74,7 @@ class MonitorModel(Saveable):
     design_effects: tuple[float, float]  # of groups on means of s in P and in the population
     projection: Floats  # of rows to features, shape (columns, features); the score is not among them
     slope: Floats  # of the features on s, which is subtracted, shape (features,)
-    feature_names: tuple[str, ...]  # where a change is, in words: "the scores", then columns or combinations of them
+    feature_names: tuple[str, ...]  # where a change is, in words: "the scores", then columns or several of them
     reference: Reference  # the population as units that batches are compared with
 
     @classmethod
@@ -114,12 +107,7 @@ class MonitorModel(Saveable):
         edges = np.unique(np.concatenate([level_edges(part, LEVELS) for part in raw]))
         levels = [to_levels(part, edges) for part in raw]
         values = _level_values(np.concatenate(raw), np.concatenate(levels), edges)
-        columns = rows[1].shape[1]
-        projection = np.eye(columns)
-        names = [f"column {name!r}" for name in scorer.reader.feature_columns(unlabeled)]
-        if columns > _FEATURES:
-            projection = rng.standard_normal((columns, _FEATURES)) / np.sqrt(columns)
-            names = ["a combination of columns"] * _FEATURES
+        projection, names = _project_columns(scorer.reader.feature_columns(unlabeled), rng)
         scores = [values[part] for part in levels]
         gap = float(scores[0].mean() - scores[1].mean())
         slope = (rows[0].mean(axis=0) - rows[1].mean(axis=0)) @ projection / (gap if abs(gap) > 1e-9 else np.inf)
@@ -129,10 +117,7 @@ class MonitorModel(Saveable):
             Units(score, _features(score, part, projection, slope), groups=names_)
             for score, part, names_ in zip(scores, rows, groups, strict=True)
         ]
-        directions = feature_directions(units[0].features, units[1].features)
-        reference = Reference.from_units(
-            units[1].scores, units[1].features, directions, is_grouped=groups[1] is not None
-        )
+        reference = Reference.from_units(units[1], units[0].features, is_grouped=groups[1] is not None)
         return cls(
             scorer, P, U, scenario, prior, origin, edges, values, counts[0], counts[1], (effects[0], effects[1]),
             projection, slope, (_SCORES, *names), reference,
@@ -214,8 +199,9 @@ class MonitorModel(Saveable):
         arrays = {f"{name}/{key}": array for name, part in parts.items() for key, array in part[1].items()}
         own = {"edges": self.edges, "values": self.values, "projection": self.projection, "slope": self.slope}
         counts = {"positive_levels": self.positive_levels, "population_levels": self.population_levels}
-        counts |= {name: getattr(self.reference, name) for name in ("score_counts", "feature_counts")}
-        own |= {name: getattr(self.reference, name) for name in ("score_edges", "feature_edges", "directions")}
+        of_reference = ("score_counts", "feature_counts", "positive_counts")
+        counts |= {name: getattr(self.reference, name) for name in of_reference}
+        own |= {name: getattr(self.reference, name) for name in ("score_edges", "feature_edges")}
         arrays |= own | {name: array.astype(np.int64) for name, array in counts.items()} | prior_arrays
         return header, arrays
 
@@ -240,7 +226,7 @@ class MonitorModel(Saveable):
             "projection": (scorer.reader.n_features, len(names) - 1), "slope": (len(names) - 1,),
             "score_edges": (UNIT_LEVELS - 1,), "score_counts": (UNIT_LEVELS,),
             "feature_edges": (len(names), FEATURE_LEVELS - 1), "feature_counts": (len(names), FEATURE_LEVELS),
-            "directions": (len(names), DEGREE - 1, RANK_BINS),
+            "positive_counts": (len(names), FEATURE_LEVELS),
         }  # fmt: skip
         for name, shape in shapes.items():
             if levels < 2 or name not in own or own[name].shape != shape:
@@ -253,13 +239,14 @@ class MonitorModel(Saveable):
             is_count = name.endswith(("_levels", "_counts"))
             if not (np.abs(array) <= _LARGEST).all() or (is_count and (array < 0).any()):
                 raise fields.refused(f"its array {name!r} has values that are not possible")
-        if not all(own[name].sum() > 0 for name in ("positive_levels", "population_levels", "score_counts")):
+        counted = ("positive_levels", "population_levels", "score_counts", "feature_counts", "positive_counts")
+        if not all((own[name].sum(axis=-1) > 0).all() for name in counted):
             raise fields.refused("it has no rows")
         effects = fields.numbers("design_effects", 2)
         counts = {name: own[name].astype(float) for name in ("positive_levels", "population_levels")}
         reference = Reference(
             fields.flag("is_grouped"), own["score_edges"], own["score_counts"].astype(float), own["feature_edges"],
-            own["feature_counts"].astype(float), own["directions"],
+            own["feature_counts"].astype(float), own["positive_counts"].astype(float),
         )  # fmt: skip
         return cls(
             scorer, samples[0].counted, samples[1].counted, fields.text("scenario"), prior, fields.text("prior_by"),
@@ -271,6 +258,32 @@ class MonitorModel(Saveable):
         """Describe the model in one line."""
         m, n = self.source.sizes
         return f"monitor model of {self.scorer.reader.width} columns, fitted to {m} positive and {n} unlabelled rows"
+
+
+def _project_columns(columns: list[str], rng: np.random.Generator) -> tuple[Floats, list[str]]:
+    """Return a projection of rows to at most 16 features, shape (encoded columns, features), and each one in words.
+
+    `columns` are the names of the columns that rows are encoded from. If there are many, random combinations are taken
+    of what one column is encoded as, such as a category, and of neighbouring columns.
+    """
+    if len(columns) <= _FEATURES:
+        return np.eye(len(columns)), [f"column {name!r}" for name in columns]
+    names = list(dict.fromkeys(columns))
+    groups = np.array_split(np.array(names, dtype=object), min(_FEATURES, len(names)))
+    group_of = {name: k for k, group in enumerate(groups) for name in group}
+    group = np.array([group_of[name] for name in columns])
+    weights = rng.choice([-1.0, 1.0], size=len(columns)) * rng.uniform(0.5, 1.5, size=len(columns))
+    projection = np.zeros((len(columns), len(groups)))
+    projection[np.arange(len(columns)), group] = weights / np.sqrt(np.bincount(group))[group]
+    return projection, [_name_columns(list(group)) for group in groups]
+
+
+def _name_columns(names: list[str]) -> str:
+    """Return in words that a change is in one of these columns."""
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    if len(names) > _NAMED:
+        return f"one of the columns {shown} and {len(names) - _NAMED} more"
+    return f"column {shown}" if len(names) == 1 else f"one of the columns {shown}"
 
 
 def _features(score: Floats, rows: Floats, projection: Floats, slope: Floats) -> Floats:

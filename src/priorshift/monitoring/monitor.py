@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from priorshift.errors import DuplicateRowsWarning, InputError
+from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError
+from priorshift.formatting import drop_hint
 from priorshift.io.files import Fields
 from priorshift.io.labels import read_labels
 from priorshift.io.parameters import check_choice
@@ -186,6 +187,7 @@ class Monitor(Reportable, BaseEstimator):
                 raise InputError(
                     f"{table.name} has weights, but a monitor needs a source whose rows count equally; leave them out."
                 )
+        _warn_of_dates(_features_only(unlabeled[0]))
         self.model_ = MonitorModel.fit(
             _features_only(positive[0]), _features_only(unlabeled[0]), self.source_prior, scenario=self.scenario,
             groups=(positive[1].groups, unlabeled[1].groups), random_state=settings.seed,
@@ -534,6 +536,18 @@ def _parse_state(stored: Any, fields: Fields) -> Any:
         return json.loads(stored.astype(np.uint8).tobytes())
     except (AttributeError, ValueError, RecursionError):
         raise fields.refused("its state is missing or no JSON") from None
+
+
+def _warn_of_dates(table: Table) -> None:
+    """Warn of columns of dates: those of batches are later than those of the source."""
+    for k, cells in enumerate(table.cells or ()):
+        if cells.dtype.kind == "M":
+            warn(
+                f"{table.column(k).replace('column', 'Column', 1)} has dates, and batches usually have later ones than "
+                "the source, which label shift does not allow; unless it is a date such as that of a birth, leave it "
+                f"out {drop_hint(table.column_name(k))}.",
+                ColumnWarning,
+            )
 
 
 def _features_only(table: Table) -> Table:

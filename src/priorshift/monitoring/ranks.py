@@ -16,6 +16,8 @@ from priorshift.arrays import Floats
 
 _BLOCK = 32  # rows of which all pairs are compared
 _SECTION = 8192  # rows whose blocks are counted at once, which bounds the memory
+_PART = 50  # units of a batch after which evidence is looked at
+_MOST_PARTS = 100  # of a batch
 
 Levels = NDArray[np.integer[Any]]
 
@@ -66,6 +68,20 @@ def _count_section(
     smaller[:] = below.ravel()[cell] + smaller_inside.T.reshape(columns, -1)[:, :rows]
     equal[:] = before.ravel()[cell] + equal_inside.T.reshape(columns, -1)[:, :rows]
     return np.asarray(seen + counts.sum(axis=1))
+
+
+def count_ranks(ranks: Floats, bins: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Count ranks in bins of equal width, in each part of a batch, and return the end of each part as well.
+
+    `ranks` lie in (0, 1), shape (columns, units); the counts have the shape (columns, parts, bins).
+    """
+    columns, units = ranks.shape
+    parts = min(max(units // _PART, 1), _MOST_PARTS)
+    cell = np.minimum((ranks * bins).astype(int), bins - 1)
+    part = (np.arange(units) * parts) // units
+    cell += bins * (part + parts * np.arange(columns)[:, None])
+    counts = np.bincount(cell.ravel(), minlength=columns * parts * bins).reshape(columns, parts, bins)
+    return counts.astype(float), np.cumsum(np.bincount(part, minlength=parts))
 
 
 def level_edges(values: Floats, levels: int) -> Floats:

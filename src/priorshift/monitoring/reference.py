@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import legendre
 
 from priorshift.arrays import Floats
 from priorshift.monitoring.ranks import to_levels
 
 UNIT_LEVELS = 512  # of the score of a unit
 FEATURE_LEVELS = 128  # of another feature of a unit
-RANK_BINS = 100  # of the rank of a feature
-DEGREE = 4  # of polynomials of a rank, one of which the difference between the classes takes
 
 
 class Units:
@@ -46,22 +43,24 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Values of the units of a sample, rows or groups of rows, as counts on grids."""
+    """Values of the units of a population, rows or groups of rows, as counts on grids, and of the positives."""
 
     is_grouped: bool  # whether a unit is a group of rows
     score_edges: Floats  # between the levels of a unit's score, shape (levels − 1,)
     score_counts: Floats  # units at each level
     feature_edges: Floats  # shape (features, levels − 1)
     feature_counts: Floats  # shape (features, levels)
-    directions: Floats  # functions of a feature's rank with the same mean in P and U, shape (features, 3, rank bins)
+    positive_counts: Floats  # units of P with each feature at each level, shape (features, levels)
 
     @classmethod
-    def from_units(cls, scores: Floats, features: Floats, directions: Floats, *, is_grouped: bool) -> Reference:
-        """Count the units of a sample on grids of its own quantiles."""
+    def from_units(cls, population: Units, positive: Floats, *, is_grouped: bool) -> Reference:
+        """Count the units of a population on grids of its own quantiles; `positive` are features of units of P."""
+        scores, features = population.scores, population.features
         score_edges = _quantiles(scores, UNIT_LEVELS)
         feature_edges = np.stack([_quantiles(column, FEATURE_LEVELS) for column in features.T])
         counts = np.bincount(to_levels(scores, score_edges), minlength=UNIT_LEVELS).astype(float)
-        return cls(is_grouped, score_edges, counts, feature_edges, count_features(features, feature_edges), directions)
+        feature_counts, positive_counts = (count_features(part, feature_edges) for part in (features, positive))
+        return cls(is_grouped, score_edges, counts, feature_edges, feature_counts, positive_counts)
 
     def without_units(self) -> Reference:
         """Return the same grids without any unit."""
@@ -82,23 +81,3 @@ def count_levels(levels: NDArray[np.int64], size: int) -> Floats:
 def _quantiles(values: Floats, levels: int) -> Floats:
     """Return quantiles as edges between levels; several are equal if values are."""
     return np.quantile(values, np.arange(1, levels) / levels, method="lower")
-
-
-def feature_directions(positive: Floats, population: Floats) -> Floats:
-    """Return functions of the rank u of a feature in the population, whose means are the same in P and U.
-
-    Label shift moves the distribution of every feature towards that of P, or away from it, and leaves the means of
-    these functions unchanged. They are polynomials, orthonormal if u is uniform; shape (features, 3, rank bins).
-    """
-    centers = (np.arange(RANK_BINS) + 0.5) / RANK_BINS
-    basis = np.stack([legendre(k)(2 * centers - 1) * np.sqrt(2 * k + 1) for k in range(1, DEGREE + 1)])
-    basis -= basis.mean(axis=1, keepdims=True)
-    results = []
-    for in_P, in_U in zip(positive.T, population.T, strict=True):
-        ordered = np.sort(in_U)
-        below, up_to = (np.searchsorted(ordered, in_P, side=side) for side in ("left", "right"))
-        rank = (below + up_to) / (2 * len(ordered))
-        gap = basis[:, np.minimum((rank * RANK_BINS).astype(int), RANK_BINS - 1)].mean(axis=1)
-        complement = np.linalg.svd(gap[None, :])[2][1:]  # orthonormal, and orthogonal to the gap
-        results.append(complement @ basis)
-    return np.stack(results)

@@ -1,16 +1,15 @@
-"""The three rules of a monitor: has the share changed, is it above or below a level, and is it still label shift?
+"""The rules of a monitor for the share of positives: has it changed, and is it above or below a level?
 
 Each rule keeps the wealth of bets against "all is well" (:mod:`priorshift.monitoring.evidence`).
 
-- *Change* and *assumption* bet on the rank of each unit among all units before it, which is uniform if nothing changes
-  (:mod:`priorshift.monitoring.ranks`). The bets of the change rule are the likelihood ratio of a change of the share by
-  δ: with κ the part of the earlier units that came after the change, (1 + δs)/(1 + κδs). Those of the assumption rule
-  are 1 ± εq(u) for functions q that no change of the share moves.
+- *Change* bets on the rank of each unit among all units before it, which is uniform if nothing changes
+  (:mod:`priorshift.monitoring.ranks`). The bets are the likelihood ratio of a change of the share by δ: with κ the part
+  of the earlier units that came after the change, (1 + δs)/(1 + κδs).
 - *Level* bets on the mean of s/(1 + (ℓ−π)s), the score at the level ℓ, being above the largest mean that a share of at
   most ℓ can have, where the errors of the source are accounted for once.
 
-The rules of ranks look at their evidence several times within a batch, and the evidence of the batch is the largest:
-at the end of a large batch alone it would be far beyond its limit or far below it, and alarms much rarer than stated.
+A rule of ranks looks at its evidence several times within a batch, and the evidence of the batch is the largest: at
+the end of a large batch alone it would be far beyond its limit or far below it, and alarms much rarer than stated.
 """
 
 from __future__ import annotations
@@ -26,18 +25,14 @@ from priorshift.arrays import Floats
 from priorshift.inference.confidence_curve import FiellerCurve
 from priorshift.monitoring.evidence import add_bets, allowed_bets, log_mean, log_sum, start_weight
 from priorshift.monitoring.model import MonitorModel
-from priorshift.monitoring.ranks import sequential_ranks, to_levels
-from priorshift.monitoring.reference import RANK_BINS, Reference, count_features, count_levels
+from priorshift.monitoring.ranks import count_ranks, sequential_ranks, to_levels
+from priorshift.monitoring.reference import Reference
 
 _SHIFTS = 0.0025 * 2.0 ** np.arange(9)  # changes of the share that bets are made for, from 0.0025 to 0.64
 SHAPE_BINS = 200  # of the rank of a unit's score
 _DILUTIONS = 33  # values of κ, from 0 to 1, for which bets are tabulated
 _MOST_STARTS = 48  # of bets on a change; neighbours are merged when there are more
-_EPSILONS = np.array([0.05, 0.1, 0.2, 0.4])
-_PART = 50  # units of a batch after which evidence is looked at
-_MOST_PARTS = 100  # of a batch
-_LARGEST_POWER = 0.95  # ε·|q| at most
-_TOLERANCE = 1.5  # bets with ε below this over √m would notice the sampling error of P
+_LARGEST_POWER = 0.95  # of a bet on one unit, at most
 # part of the probability of a false alarm of the level rule that is spent on the errors of the source: more than half,
 # since those errors remain, while evidence from batches grows. Chosen on the study monitor_quiet: with one half, 0.4%
 # of its runs with a source prior of 0.1 had an alarm, and 1.2% of those with 0.01
@@ -162,7 +157,8 @@ class ChangeRule:
         self.starts.counts[-1] += np.bincount(levels, minlength=len(pool))
         middle = before + len(scores) / 2
         kappa = (middle - self.starts.before) / max(middle, 1.0)  # part of the earlier units that is after the change
-        payoffs = self._tables @ count_ranks(ranks, SHAPE_BINS)[0].T  # shape (dilutions, changes, parts)
+        counts = np.cumsum(count_ranks(ranks, SHAPE_BINS)[0][0], axis=0)  # up to the end of each part of the batch
+        payoffs = self._tables @ counts.T  # shape (dilutions, changes, parts)
         payoffs = payoffs[np.rint(kappa * (_DILUTIONS - 1)).astype(int)]
         log_wealth = self.starts.log_wealth + np.moveaxis(payoffs, 2, 0)
         self.starts.log_wealth = log_wealth[-1]
@@ -285,72 +281,3 @@ def mean_at(model: MonitorModel, function: Floats, level: float, side: int, conf
     if excess(start) >= 0:
         return start
     return float(brentq(excess, *ends, xtol=1e-9 * (ends[1] - ends[0])))
-
-
-@dataclass(eq=False)
-class AssumptionRule:
-    """Does a new share explain the batch? Bets on functions of ranks that label shift does not move."""
-
-    edges: Floats  # shape (features, levels − 1)
-    pool: Floats  # units at each level, shape (features, levels)
-    directions: Floats  # q at each rank, shape (features, functions, rank bins)
-    sizes: Floats  # ε of the bets, shape (features, functions, 2·sizes)
-    log_wealth: Floats  # shape (features, functions, 2·sizes)
-
-    @classmethod
-    def from_reference(cls, reference: Reference, positives: float) -> AssumptionRule:
-        """Build the rule with the source, which has this many positives, as the reference."""
-        epsilons = np.maximum(_EPSILONS, _TOLERANCE / np.sqrt(positives))
-        largest = np.abs(reference.directions).max(axis=2, keepdims=True)
-        limited = np.minimum(epsilons, _LARGEST_POWER / largest)
-        sizes = np.concatenate([-limited, limited], axis=2)
-        return cls(
-            reference.feature_edges, reference.feature_counts.copy(), reference.directions, sizes,
-            np.full(sizes.shape, -np.inf),
-        )  # fmt: skip
-
-    @cached_property
-    def _tables(self) -> Floats:
-        """Logarithm of the payoff of each bet at each rank, shape (features, functions, 2·sizes, rank bins)."""
-        return np.log(1 + self.sizes[:, :, :, None] * self.directions[:, :, None, :])
-
-    def add_to_reference(self, features: Floats) -> None:
-        """Count the units of a batch of the reference period."""
-        self.pool = self.pool + count_features(features, self.edges)
-
-    def update(self, features: Floats, rng: np.random.Generator) -> float:
-        """Bet on the units of a batch, and return the logarithm of the largest evidence within it."""
-        levels = np.stack([to_levels(column, edges) for column, edges in zip(features.T, self.edges, strict=True)])
-        counts = count_ranks(sequential_ranks(levels, self.pool, rng), RANK_BINS)
-        self.pool = self.pool + count_levels(levels, self.pool.shape[1])
-        payoff = np.einsum("fqsr,fpr->pfqs", self._tables, counts, optimize=True)
-        log_wealth = add_bets(self.log_wealth, payoff, 0.0)
-        self.log_wealth = log_wealth[-1]
-        return float(log_mean(log_wealth.reshape(len(log_wealth), -1)).max())
-
-    @property
-    def evidence(self) -> float:
-        """Logarithm of the evidence, after the last batch, that a change of the share does not explain the batches."""
-        return float(log_mean(self.log_wealth.ravel()))
-
-    @property
-    def likely_feature(self) -> int:
-        """Number of the feature with the strongest evidence."""
-        return int(np.argmax(self.log_wealth.max(axis=(1, 2))))
-
-    def restart(self) -> None:
-        """Start again, without evidence."""
-        self.log_wealth = np.full_like(self.log_wealth, -np.inf)
-
-
-def count_ranks(ranks: Floats, bins: int) -> Floats:
-    """Count ranks in bins of equal width, up to the end of each part of a batch.
-
-    `ranks` lie in (0, 1), shape (columns, units); the counts have the shape (columns, parts, bins).
-    """
-    columns, units = ranks.shape
-    parts = min(max(units // _PART, 1), _MOST_PARTS)
-    cell = np.minimum((ranks * bins).astype(int), bins - 1)
-    cell += bins * ((np.arange(units) * parts) // units + parts * np.arange(columns)[:, None])
-    counts = np.bincount(cell.ravel(), minlength=columns * parts * bins).reshape(columns, parts, bins)
-    return np.cumsum(counts, axis=1).astype(float)

@@ -13,11 +13,12 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.formatting import format_fixed, range_decimals
 from priorshift.io.files import Fields
+from priorshift.monitoring.assumption_rule import AssumptionRule
 from priorshift.monitoring.batches import Batch, all_time_interval, estimate_batch
 from priorshift.monitoring.model import MonitorModel
 from priorshift.monitoring.points import Alarm, MonitorPoint
 from priorshift.monitoring.reference import Reference
-from priorshift.monitoring.rules import SHAPE_BINS, AssumptionRule, ChangeRule, LevelRule, Starts
+from priorshift.monitoring.rules import SHAPE_BINS, ChangeRule, LevelRule, Starts
 from priorshift.monitoring.settings import RuleSettings
 from priorshift.monitoring.stored_points import StoredPoints, round_interval, round_number
 from priorshift.results import Interval
@@ -52,7 +53,7 @@ class Series:
         change = ChangeRule.from_reference(reference)
         if not settings.reference:
             change.complete_reference(model.prior.value, model.prior.value)
-        assumption = AssumptionRule.from_reference(reference, float(model.positive_levels.sum()))
+        assumption = AssumptionRule.from_reference(reference, model.reference)
         levels = {
             side: LevelRule.from_model(
                 model, level, direction, settings.side_alpha, None if bounds is None else bounds[side]
@@ -189,14 +190,16 @@ class Series:
             )
 
     def _add_to_reference(self, batch: Batch) -> None:
-        """Count a batch of the reference period; the first one decides the grids, the last one completes it."""
-        units = batch.units
-        if not self.change.pool.any():
-            grids = Reference.from_units(
-                units.scores, units.features, self.model.reference.directions, is_grouped=units.code is not None
-            ).without_units()
+        """Count a batch of the reference period; the last one completes it.
+
+        The first one decides the grids, if its units are of another kind than those of the source.
+        """
+        units, is_grouped = batch.units, batch.units.code is not None
+        if not self.change.pool.any() and (batch.weights is not None or is_grouped != self.model.reference.is_grouped):
+            # levels of units of another kind; those of P and U are taken to lie at the same levels
+            grids = Reference.from_units(units, units.features[:0], is_grouped=is_grouped).without_units()
             self.change = ChangeRule.from_reference(grids)
-            self.assumption = AssumptionRule.from_reference(grids, float(self.model.positive_levels.sum()))
+            self.assumption = AssumptionRule.from_reference(grids, self.model.reference)
         self.change.add_to_reference(units.scores)
         self.assumption.add_to_reference(units.features)
         if self.counted + 1 == self.settings.reference:
@@ -281,19 +284,23 @@ class Series:
     def _change_alarm(self, *, is_broken: bool) -> Alarm:
         """Return the alarm of a changed share, with its size and since when; `is_broken` as for the level."""
         start = self.change.likely_start
-        before, after = self.points[self.change.origin : start], self.points[start:]
-        if not is_broken:  # those that were acknowledged are not part of the reference
-            before = [point for point in before if not point.broke_assumption]
+        since = self.points[start].name
+        if is_broken:  # the estimates then disagree with each other, so that no size is right
+            message = f"The share of positives seems to have changed since {since!r}."
+            return Alarm("change", self._in_series(message, is_broken=True), since)
+        # batches that were acknowledged are not part of the reference
+        before = [point for point in self.points[self.change.origin : start] if not point.broke_assumption]
         from_source = not self.settings.reference and not self.change.origin
-        size, interval = self.difference(before, after, from_source=from_source or not any(p.rows for p in before))
-        since = after[0].name
+        size, interval = self.difference(
+            before, self.points[start:], from_source=from_source or not any(point.rows for point in before)
+        )
         digits = range_decimals(interval.low, interval.high) - 2
         shown, low, high = (format_fixed(100 * x, digits, "+") for x in (size, interval.low, interval.high))
         message = (
             f"The share of positives has changed since {since!r}, by about {shown} percentage points (95% "
             f"interval {low} to {high})."
         )
-        return Alarm("change", self._in_series(message, is_broken=is_broken), since, size, interval)
+        return Alarm("change", self._in_series(message), since, size, interval)
 
     def to_state(self) -> dict[str, Any]:
         """Return everything that changes over time, as values for JSON."""

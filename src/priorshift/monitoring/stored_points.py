@@ -14,6 +14,8 @@ _DIGITS = 7  # of stored numbers
 _TEXTS = ("name", "status", "digest")
 _TEXTS_OR_NONE = ("time", "method")
 _NUMBERS = ("value", "low", "high", "all_time_low", "all_time_high", "mean", "variance")
+_SHARES = ("value", "low", "high", "all_time_low", "all_time_high")
+_MOST_ALARMS = 8  # of a point: one of each rule, and one that lasts
 _COLUMNS = (*_TEXTS, *_TEXTS_OR_NONE, *_NUMBERS, "rows")
 
 
@@ -122,9 +124,15 @@ class StoredPoints(Sequence[MonitorPoint]):
         _check_columns(stored, set(self.limits))
         texts, points = _read_alarms(stored["alarms"]), range(len(stored["name"]))
         self.columns = {name: stored[name] for name in _COLUMNS}
-        self.evidence, self.alarms = stored["evidence"], {}
+        self.evidence = stored["evidence"]
+        alarms: dict[int, list[Alarm]] = {}
         for point, number in zip(stored["alarms"]["points"], stored["alarms"]["numbers"], strict=True):
-            self.alarms[points[point]] = (*self.alarms.get(point, ()), texts[number])
+            if point not in points or not 0 <= number < len(texts):
+                raise ValueError
+            alarms.setdefault(point, []).append(texts[number])
+        if any(len(several) > _MOST_ALARMS for several in alarms.values()):
+            raise ValueError
+        self.alarms = {point: tuple(several) for point, several in alarms.items()}
 
 
 def _find(column: list[Any], value: Any) -> int | None:
@@ -160,6 +168,8 @@ def _check_columns(stored: Any, rules: set[str]) -> None:
             raise ValueError
         if float in allowed and not all(map(math.isfinite, filter(None, column))):
             raise ValueError
+        if float in allowed:
+            column[:] = [value if value is None else float(value) for value in column]
         if str in allowed:
             "".join(filter(None, column)).encode()  # raises ValueError for text that cannot be written
     gaps = [[value is None for value in stored[name]] for name in ("method", "low", "high", "value")]
@@ -167,6 +177,8 @@ def _check_columns(stored: Any, rules: set[str]) -> None:
     if any(column != gaps[0] for column in gaps) or common[0] != common[1]:
         raise ValueError
     if not all(0 <= rows < 2**53 for rows in stored["rows"]):
+        raise ValueError
+    if not all(0 <= share <= 1 for name in _SHARES for share in stored[name] if share is not None):
         raise ValueError
 
 

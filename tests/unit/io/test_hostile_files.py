@@ -11,24 +11,38 @@ import pytest
 
 import priorshift as ps
 from priorshift.errors import InputError
+from priorshift.formatting import parse_number, parse_prior
+from priorshift.io.csv_text import ColumnReading
 from priorshift.io.readers import read_table
 
-pytest.importorskip("openpyxl")
+openpyxl = pytest.importorskip("openpyxl")
+from priorshift.app.fields import read_value
 from priorshift.app.uploads import Limits
 from priorshift.io.workbooks import workbook_size, write_workbook
 
 NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
-def workbook(path: Path, change) -> Path:
-    """Write a workbook whose sheet is changed by a function of its bytes."""
+def workbook(path: Path, change, part: str = "xl/worksheets/sheet1.xml", **more: bytes) -> Path:
+    """Write a workbook, a part of which is changed by a function of its bytes, with more parts."""
     write_workbook(path, [["a", "b"], *[[k, k / 2] for k in range(20)]])
     content = io.BytesIO()
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
-            new.writestr(name, change(old.read(name)) if name == "xl/worksheets/sheet1.xml" else old.read(name))
+            new.writestr(name, change(old.read(name)) if name == part else old.read(name))
+        for name, text in more.items():
+            new.writestr(f"xl/{name}.xml", text)
     path.write_bytes(content.getvalue())
     return path
+
+
+def workbook_of_references(path: Path, numbers) -> Path:
+    """Write a workbook whose cells refer to stored texts of 1, 1000 and 3 characters."""
+    texts = "".join(f"<si><t>{'x' * length}</t></si>" for length in (1, 1000, 3))
+    cells = "".join(f'<row><c t="s"><v>{number}</v></c></row>' for number in numbers)
+    sheet = f'<worksheet xmlns="{NAMESPACE}"><sheetData>{cells}</sheetData></worksheet>'.encode()
+    stored = f'<sst xmlns="{NAMESPACE}">{texts}</sst>'.encode()
+    return workbook(path, lambda _: sheet, sharedStrings=stored)
 
 
 def test_many_unfinished_formulas_take_no_time(tmp_path):
@@ -61,7 +75,7 @@ def test_a_workbook_with_entities_is_refused(tmp_path, entity):
         return sheet.replace(root, b"<!--" + b" " * 100_000 + b"-->" + declared + root, 1)
 
     path = workbook(tmp_path / "t.xlsx", change)
-    for read in (lambda: read_table(path, "t"), lambda: workbook_size(path, "t")):
+    for read in (lambda: read_table(path, "t"), lambda: workbook_size(path, "t", 10**6)):
         with pytest.raises(InputError, match="damaged"):
             read()
 
@@ -70,7 +84,7 @@ def test_limits_count_rows_and_cells_of_any_prefix_and_without_places(tmp_path):
     row = b"<x:row>" + b"<x:c><x:v>1</x:v></x:c>" * 300 + b"</x:row>"
     sheet = f'<x:worksheet xmlns:x="{NAMESPACE}"><x:sheetData>'.encode() + row * 40 + b"</x:sheetData></x:worksheet>"
     path = workbook(tmp_path / "t.xlsx", lambda _: sheet)
-    assert workbook_size(path, "t") == (40, 300, 12_000)
+    assert workbook_size(path, "t", 10**6) == (40, 300, 12_000, 0)
     for limits, what in (
         (Limits(columns=200), "columns"),
         (Limits(rows=30), "rows"),
@@ -109,3 +123,38 @@ def test_long_names_are_cut_in_messages(tmp_path):
     with pytest.raises(InputError, match="lacks 'x'") as raised:
         ps.estimate_prior(np.ones((5, 1)), pd.DataFrame({"x": range(5)}), tmp_path / "t.csv", source_prior=0.2)
     assert len(str(raised.value)) < 1000
+
+
+def test_limits_count_a_text_as_often_as_cells_refer_to_it(tmp_path):
+    path = workbook_of_references(tmp_path / "t.xlsx", [0] + 20 * [1] + 5 * [2])
+    assert workbook_size(path, "t", 20_000) == (26, 1, 26, 1 + 20 * 1000 + 5 * 3)
+    assert workbook_size(path, "t", 10**6)[3] == 0  # a bound of it is below the limit, so it is not counted
+    with pytest.raises(InputError, match="characters in its cells"):
+        Limits(bytes=19_000).check_file(path, "t.xlsx")
+    Limits(bytes=30_000).check_file(path, "t.xlsx")
+
+
+def test_a_reference_to_a_text_that_is_not_there_is_refused(tmp_path):
+    for number in ("999", "x", "", "9" * 400):
+        path = workbook_of_references(tmp_path / "t.xlsx", [0, number])
+        with pytest.raises(InputError, match="damaged"):
+            workbook_size(path, "t", 100)
+
+
+def test_equal_texts_of_a_column_are_one_text():
+    column = ColumnReading.from_cells([" " + "x" * 10_000] * 50).column
+    assert len({id(text) for text in column}) == 1
+
+
+def test_a_style_with_an_impossible_number_is_a_sentence(tmp_path):
+    change = lambda styles: styles.replace(b'numFmtId="0"', b'numFmtId="9999999999"')  # noqa: E731
+    with pytest.raises(InputError, match="damaged"):
+        read_table(workbook(tmp_path / "t.xlsx", change, "xl/styles.xml"), "t")
+
+
+@pytest.mark.parametrize("parse", [parse_number, parse_prior, lambda text: read_value(text)])
+def test_long_texts_are_no_numbers_and_take_no_time(parse):
+    start = time.process_time()
+    with pytest.raises(InputError) as refused:
+        parse("-" * 4_000_000 + "%")
+    assert time.process_time() - start < 1 and len(str(refused.value)) < 300

@@ -44,6 +44,12 @@ def test_an_unchanged_state_is_read(stored, tmp_path):
 
 
 CHANGES = {
+    "a share that is a huge integer": lambda s: s["points"]["low"].__setitem__(0, 10**20),
+    "a share above 1": lambda s: s["points"]["value"].__setitem__(0, 1e308),
+    "an integer that no float can hold": lambda s: s["points"]["mean"].__setitem__(0, 10**400),
+    "too many alarms of a point": lambda s: s["points"]["alarms"].update(points=[0] * 9, numbers=[0] * 9),
+    "an alarm of a point before the first": lambda s: s["points"]["alarms"].update(points=[-1], numbers=[0]),
+    "an alarm with a text before the first": lambda s: s["points"]["alarms"].update(points=[0], numbers=[-1]),
     "previous": lambda s: s.update(previous=0),
     "broken_since": lambda s: s["rules"].update(broken_since=[]),
     "rule of an alarm": lambda s: s["points"]["alarms"]["texts"][0].update(rule="zz"),

@@ -1,6 +1,7 @@
 """Monitor: batches over time, and the state that survives."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -378,6 +379,7 @@ def mixed_table(share, count, seed, gaps=True):
     return frame.assign(x0=frame["x0"].mask(rng.random(count) < 0.1)) if gaps else frame
 
 
+@pytest.mark.filterwarnings("ignore:Column .day. has dates")
 def test_a_monitor_of_mixed_columns_can_be_saved_and_loaded(tmp_path):
     monitor = ps.Monitor(0.3).fit_samples(mixed_table(1.0, 300, 0), mixed_table(0.3, 900, 1))
     monitor.save(tmp_path / "fitted")
@@ -387,9 +389,51 @@ def test_a_monitor_of_mixed_columns_can_be_saved_and_loaded(tmp_path):
     assert loaded.update(batch, name="day 0") == monitor.update(batch, name="day 0")
 
 
+@pytest.mark.filterwarnings("ignore:Column .day. has dates")
 def test_a_missing_value_is_refused_with_ways_out_that_a_monitor_has():
     samples = mixed_table(1.0, 100, 0, gaps=False), mixed_table(0.3, 300, 1, gaps=False)
     monitor = ps.Monitor(0.3).fit_samples(*samples)
     with pytest.raises(InputError, match="leave the row out") as refused:
         monitor.update(mixed_table(0.3, 100, 2), name="day 0")
     assert "stream" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("wide", "named"),
+    [(False, "column 'x3'"), (True, "one of the columns ")],
+)
+def test_the_alarm_names_the_columns_that_changed_even_if_there_are_many(wide, named):
+    def draw(share, count, seed):
+        frame = mixed_table(share, count, seed, gaps=False)
+        frame = frame.drop(columns=["day"]).assign(
+            area=frame["area"] + (frame["x1"] > 0).map({True: " a", False: " b"})
+        )
+        if wide:
+            noise = np.random.default_rng(seed).normal(size=(count, 24))
+            return frame.join(pd.DataFrame(noise, columns=[f"z{k}" for k in range(24)]))
+        return frame
+
+    monitor = ps.Monitor(0.3).fit_samples(draw(1.0, 300, 0), draw(0.3, 1500, 1))
+    faulty = draw(0.3, 1500, 2)
+    if wide:
+        faulty["z5"] *= 4
+    else:
+        faulty["x3"] *= 4
+    (alarm,) = [alarm for alarm in monitor.update(faulty, name="day 0").alarms if alarm.rule == "assumption"]
+    assert named in alarm.message and ("'z5'" in alarm.message or not wide)
+
+
+def test_a_change_without_label_shift_has_no_size(monitor):
+    faulty = table(PRIOR, 800, 70)[0] * np.array([30.0, 1.0, 1.0])
+    alarms = {alarm.rule: alarm for alarm in monitor.update(faulty, name="faulty").alarms}
+    assert "assumption" in alarms and alarms["change"].size is None and alarms["change"].interval is None
+    assert "seems to have changed" in alarms["change"].message and "may be wrong" in alarms["change"].message
+
+
+def test_columns_of_dates_are_warned_of():
+    samples = mixed_table(1.0, 100, 0, gaps=False), mixed_table(0.3, 300, 1, gaps=False)
+    with pytest.warns(ps.errors.ColumnWarning, match="Column 'day' has dates.*--drop day"):
+        ps.Monitor(0.3).fit_samples(*samples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.Monitor(0.3, drop=["day"]).fit_samples(*samples)

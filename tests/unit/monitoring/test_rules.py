@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from priorshift.io.tables import Table
+from priorshift.monitoring.assumption_rule import RANK_BINS, AssumptionRule, gap_free_functions
 from priorshift.monitoring.model import MonitorModel
-from priorshift.monitoring.reference import Reference, feature_directions
-from priorshift.monitoring.rules import AssumptionRule, ChangeRule, LevelRule, Starts, mean_at, score_at, share_bounds
+from priorshift.monitoring.reference import Reference
+from priorshift.monitoring.rules import ChangeRule, LevelRule, Starts, mean_at, score_at, share_bounds
 
 PRIOR = 0.2
 
@@ -39,20 +40,41 @@ def test_every_bet_of_the_change_rule_has_the_mean_payoff_one(model):
     assert len(rule.shifts) > 8 and (rule.shifts < 0).any() and (rule.shifts > 0).any()
 
 
-def test_every_bet_of_the_assumption_rule_has_the_mean_payoff_one(model):
-    rule = AssumptionRule.from_reference(model.reference, 300)
-    assert np.exp(rule._tables).mean(axis=3) == pytest.approx(1)
+def test_no_bet_of_the_assumption_rule_has_a_mean_payoff_above_one(model):
+    rule = AssumptionRule.from_reference(model.reference, model.reference)
+    assert np.exp(rule._payoffs(rule.pool, 0.0)).mean(axis=3) == pytest.approx(1)
+    careful = np.exp(rule._payoffs(rule.pool, 0.5)).mean(axis=3)
+    assert (careful < 1).all() and (careful > 0.9).all()
 
 
-def test_directions_have_the_same_mean_in_both_samples():
+def test_functions_without_a_gap_have_the_mean_zero_in_every_mixture_of_the_classes():
+    # the exact distributions of P, U, the units so far and a batch on 20 levels, and a fine grid of ranks in each level
     rng = np.random.default_rng(1)
-    P, U = rng.normal(1, 2, (400, 2)), rng.normal(size=(3000, 2))
-    directions = feature_directions(P, U)
-    for k in range(2):
-        rank = np.searchsorted(np.sort(U[:, k]), P[:, k]) / len(U)
-        values = directions[k][:, np.minimum((rank * 100).astype(int), 99)]
-        assert np.abs(values.mean(axis=1)).max() < 0.02
-        assert np.abs(directions[k].mean(axis=1)).max() < 1e-12
+    P, U = rng.dirichlet(np.ones(20), size=3), rng.dirichlet(np.full(20, 3.0), size=3)
+    pool, batch = 0.7 * U + 0.3 * P, 0.2 * U + 0.8 * P
+    q, error = gap_free_functions(1e9 * pool, 100 * P, 400 * U)
+    ends = np.concatenate([np.zeros((3, 1)), np.cumsum(pool, axis=1)], axis=1)
+    for k in range(3):
+        inside = ends[k, :-1, None] + np.diff(ends[k])[:, None] * (np.arange(20_000) + 0.5) / 20_000
+        values = q[k][:, np.minimum((inside * RANK_BINS).astype(int), RANK_BINS - 1)].mean(axis=2)
+        assert np.abs(values @ np.stack([P[k] - U[k], batch[k], pool[k]], axis=1)).max() < 1e-4
+        spread = [values**2 @ share - (values @ share) ** 2 for share in (P[k], U[k])]
+        assert error[k] == pytest.approx(np.sqrt(spread[0] / 100 + spread[1] / 400), rel=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_the_assumption_rule_ignores_a_large_change_of_the_share(model, share):
+    rng = np.random.default_rng(3)
+    rule = AssumptionRule.from_reference(model.reference, model.reference)
+    pools = [batch(model, k, 20_000, rng).features for k in (0.0, 1.0)]
+    evidence = []
+    for number in range(120):
+        is_positive = rng.random(500) < (PRIOR if number < 20 else share)
+        features = np.concatenate([
+            pools[k][rng.integers(20_000, size=np.sum(is_positive == k))] for k in (0, 1)
+        ])  # fmt: skip
+        evidence.append(rule.update(rng.permutation(features), rng))
+    assert max(evidence) < np.log(1000)
 
 
 def test_the_evidence_of_no_change_has_the_mean_number_of_batches(model):
@@ -145,7 +167,7 @@ def test_a_level_that_the_source_leaves_open_never_alarms(model):
 
 def test_the_assumption_rule_ignores_label_shift_and_sees_drift(model):
     rng = np.random.default_rng(8)
-    shifted, drifted = (AssumptionRule.from_reference(model.reference, 300) for _ in range(2))
+    shifted, drifted = (AssumptionRule.from_reference(model.reference, model.reference) for _ in range(2))
     for _ in range(10):
         quiet = shifted.update(batch(model, 0.5, 300, rng).features, rng)
         table = rows(PRIOR, 300, rng)
@@ -159,7 +181,7 @@ def test_the_assumption_rule_ignores_label_shift_and_sees_drift(model):
 def test_large_batches_keep_the_stated_run_length_and_do_not_make_the_rules_sleep(model):
     # looked at after each batch only, the assumption rule alarms every 300 batches instead of every 20
     rng, alarms, batches, stated = np.random.default_rng(9), {"change": 0, "assumption": 0}, 1500, 20
-    assumption = AssumptionRule.from_reference(model.reference, 300)
+    assumption = AssumptionRule.from_reference(model.reference, model.reference)
     change = ChangeRule.from_reference(model.reference)
     change.complete_reference(PRIOR, PRIOR)
     pool = model.score_rows(Table("rows", rows(PRIOR, 50_000, rng)))
