@@ -17,7 +17,7 @@ import numpy as np
 
 from priorshift.class_source import name_classes
 from priorshift.errors import InputError
-from priorshift.io.cells import as_number, as_text
+from priorshift.io.cells import as_number, as_text, is_missing_word
 from priorshift.io.chunks import Chunks
 from priorshift.io.column_checks import encode_tables
 from priorshift.io.files import PARQUET, file_mode, is_saved, kind
@@ -374,6 +374,8 @@ def split_labeled(
     labels, positive_label = table.extra[source.label_column], source.positive_label
     if source.takes_classes and positive_label is None and (not rest or _has_classes(labels, source.unlabeled_label)):
         return _split_classes(table, source, rest)
+    if positive_label is None:
+        positive_label = _only_label(labels)
     if positive_label is not None:
         labels = np.array([_comparable_text(label) for label in labels.tolist()])
         positive_label = _comparable_text(positive_label)
@@ -388,6 +390,12 @@ def split_labeled(
     labeled, _ = read_labels(labels, len(labels), name, positive_label=positive_label, parameter=parameter)
     positive = table.take(labeled, f"positive ({table.name})")
     return {"": positive}, table.take(~labeled, f"unlabeled ({table.name})")
+
+
+def _only_label(labels: Any) -> str | None:
+    """Return the label of a column in which all other cells are empty; None if there is no such label."""
+    texts = {"" if is_missing_word(str(label)) else _comparable_text(label) for label in labels.tolist()}
+    return max(texts) if len(texts) == 2 and min(texts) == "" and max(texts) not in ("0", "False") else None
 
 
 def _has_classes(labels: Any, unlabeled_label: str | None) -> bool:

@@ -382,3 +382,39 @@ def test_an_abbreviation_means_the_option_that_others_extend(folder, capsys):
 def test_the_shares_are_drawn(folder, capsys):
     assert main(["estimate", *FILES, *PRIORS, "--plot", "shares.svg"]) == 0
     assert "covid" in (folder / "shares.svg").read_text(encoding="utf-8")
+
+
+def numbered(sample, codes):
+    """Write a source whose labels are numbers, as a data frame with empty cells writes them (1.0)."""
+    frames = [pd.DataFrame(X, columns=list("abcd")) for X in (*sample.classes.values(), sample.unlabeled)]
+    labels = np.repeat(np.array(codes, dtype=object), [len(frame) for frame in frames])
+    pd.concat(frames).assign(label=labels).to_csv("numbered.csv", index=False)
+    return ["--source", "numbered.csv", "--label-column", "label", "--target", "t.csv", "--method", "tcpu"]
+
+
+def test_whole_numbers_with_decimals_are_names_of_classes(folder, sample, capsys):
+    words = numbered(sample, [1.0, 2.0, None])
+    found = estimated(capsys, *words, "--source-prior", "1=0.2", "--source-prior", "2=0.3")
+    assert list(found["classes"]) == ["1", "2", "rest"]
+
+
+def test_two_numbers_that_may_mean_unlabelled_are_refused(folder, sample, capsys):
+    words = numbered(sample, [0, 1, -1])
+    assert main(["estimate", *words]) == 2
+    assert "0 and -1" in capsys.readouterr().err
+    found = estimated(capsys, *words, "--unlabeled-label", "-1", "--source-prior", "0=0.2", "--source-prior", "1=0.3")
+    assert list(found["classes"]) == ["0", "1", "rest"]
+
+
+@pytest.mark.parametrize("label", ["1", "flu"])
+def test_one_label_among_empty_cells_marks_the_positives(folder, sample, capsys, label):
+    pd.read_csv("source.csv").query("label != 'covid'").replace({"label": {"flu": label}}).to_csv(
+        "one.csv", index=False
+    )
+    words = ["--label-column", "label", "--target", "t.csv", "--source-prior", "0.2", "--method", "tcpu"]
+    found = estimated(capsys, "--source", "one.csv", *words)
+    expected = estimated(
+        capsys, "--positive", "flu.csv", "--unlabeled", "u.csv", "--target", "t.csv", "--source-prior", "0.2",
+        "--method", "tcpu",
+    )  # fmt: skip
+    assert found["raw"] == pytest.approx(expected["raw"])

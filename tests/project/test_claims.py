@@ -562,6 +562,13 @@ def test_a_monitor_raises_few_false_alarms_and_is_not_asleep():
             assert 1 - 3 / alarms**0.5 < line[rule] < 5
 
 
+def test_a_changed_share_is_not_taken_for_a_violation_of_label_shift_and_a_moved_column_is():
+    lines = TRIALS["monitor_power"].lines(RESULTS)
+    shares, columns = ([line for line in lines if line["change"] == kind] for kind in ("share", "column"))
+    assert len(shares) == 11 and all(line["alarms"] <= 1 for line in shares)
+    assert len(columns) == 8 and all(line["found"] >= 0.9 and line["delay"] <= 20 for line in columns)
+
+
 def _delays(distance):
     """Return the median delay of a monitor after 20 and after 500 quiet batches, for each size and change."""
     lines = [line for line in TRIALS["monitor_delay"].lines(RESULTS) if line["distance"] == distance]

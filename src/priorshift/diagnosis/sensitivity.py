@@ -26,7 +26,14 @@ from priorshift.arrays import Floats
 from priorshift.diagnosis.columns import CLIP, FIT_ROWS, Column, leading_columns, mean_over_repeats, regression
 from priorshift.diagnosis.identification import DiagnosisInput, TextReport
 from priorshift.diagnosis.labeling import Labeling, labeling
-from priorshift.diagnosis.variants import Subsample, Variant, projection_variants, row_variants, score_variants
+from priorshift.diagnosis.variants import (
+    MOST_ROWS,
+    Subsample,
+    Variant,
+    projection_variants,
+    row_variants,
+    score_variants,
+)
 from priorshift.errors import InputError
 from priorshift.formatting import decimals, format_fixed, format_percent, format_short
 from priorshift.inference.confidence_curve import prior_from_ratio
@@ -403,7 +410,11 @@ class Sensitivity(TextReport):
         for kind, sentence in (  # the first of each kind is the reference
             (self.scores, "With a linear score the target prior is {other} instead of {reference}."),
             (self.rows, "Without its most influential rows the target prior is {other} instead of {reference}."),
-            (self.bandwidths, "A second method, TCPU, gives {reference}, and {other} with other bandwidths."),
+            (
+                self.bandwidths,
+                f"A second method, TCPU, gives {{reference}} from at most {MOST_ROWS} rows of each sample, and "
+                "{other} with other bandwidths.",
+            ),
             (self.columns, "TCPU gives {other} if one column is left out, and {reference} with all of them."),
         ):
             values = [variant.value for variant in kind[1:] if np.isfinite(variant.value)]

@@ -38,7 +38,7 @@ _REPEATS, _FOLDS = 2, 3  # of the cross-fitting of the linear score
 _RIDGE, _TOLERANCE = 0.01, 1e-3  # of the linear score: ridge penalty per row, and tolerance of the solver
 _LEFT_OUT_SHARE = 0.01  # share of the observations of a sample that is left out, besides a single one
 _LEAST_OBSERVATIONS = 2  # that must remain in each sample
-_MOST_ROWS, _LEAST_ROWS = 1000, 300  # bounds on the rows of a subsample: a projection takes a fortieth of a second
+MOST_ROWS, _LEAST_ROWS = 1000, 300  # bounds on the rows of a subsample: a projection takes a fortieth of a second
 _MANY_COLUMNS = 20  # beyond which a subsample has fewer rows, so that it does not take longer
 _DISTANCE_ROWS = 500  # target rows from which a kernel distance is computed
 _NO_SEPARATION = 1e-12  # relative to the Gram matrix: a separation below this is rounding error
@@ -109,7 +109,7 @@ class Subsample:
         """Draw the rows; raise InputError if the target is a single observation, which has no variance."""
         source = inputs.source
         columns = max(int(np.count_nonzero(source.scaling.factor)), 1)  # unused columns have factor 0
-        max_rows = max(int(_MOST_ROWS * min(1.0, (_MANY_COLUMNS / columns) ** 0.5)), _LEAST_ROWS)
+        max_rows = max(int(MOST_ROWS * min(1.0, (_MANY_COLUMNS / columns) ** 0.5)), _LEAST_ROWS)
         whole = SourceEmbedding.from_source(source, Gaussian(1.0))  # only its samples are used
         samples = []
         for sample in (whole.positive, whole.unlabeled, whole.sample(inputs.fit.target)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from priorshift.warning_records import warn
 
 LEAST = 10  # smallest number of audited rows, and of groups of them, for an estimate
 REST = "rest"  # name of the class that nobody labelled
+_WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")  # a whole number as data frames write it if cells of its column are empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ def read_class_audit(values: Any, rows: int, name: str, classes: Sequence[str]) 
     for row, entry in enumerate(entries):
         if is_missing_word(str(entry)):
             continue
-        text = as_text(entry)
+        text = class_name(entry)
         if text not in number:
             other = f"; other classes are {REST!r}" if REST in number else ""
             raise InputError(
@@ -135,7 +137,7 @@ def read_class_audit(values: Any, rows: int, name: str, classes: Sequence[str]) 
 def read_named_audit(values: Any, rows: int, name: str, positive: str) -> Floats:
     """Return a column of an audit of one named class, with its name or 1, "rest" or 0, as 1, 0 and NaN."""
     numbers = {positive: 1, REST: 0}
-    entries = [entry if entry is None else numbers.get(as_text(entry), entry) for entry in
+    entries = [entry if entry is None else numbers.get(class_name(entry), entry) for entry in
                _audit_entries(values, rows, name)]  # fmt: skip
     return read_classes(np.array(entries, dtype=object), rows, name)
 
@@ -206,16 +208,21 @@ def read_class_labels(
     there is no `rest`, every row must have a class.
     """
     labels = _label_vector(np.ma.filled(y, None) if np.ma.isMaskedArray(y) else y, rows, name, classifier=False)
-    texts = np.array(["" if is_missing_word(str(label)) else as_text(label) for label in labels.tolist()])
+    texts = np.array(["" if is_missing_word(str(label)) else class_name(label) for label in labels.tolist()])
     is_unlabeled = texts == ""
     if unlabeled_label is not None:
-        stated = as_text(unlabeled_label)
+        stated = class_name(unlabeled_label)
         if stated not in texts:
             shown = ", ".join(map(repr, list(dict.fromkeys(texts[texts != ""].tolist()))[:5]))
             raise InputError(f"unlabeled_label is {unlabeled_label!r}, but {name} holds {shown}; pass one of them.")
         is_unlabeled |= texts == stated
     elif rest and not is_unlabeled.any():
         is_unlabeled = texts == "0"
+        if is_unlabeled.any() and "-1" in texts:
+            raise InputError(
+                f"{name} holds 0 and -1, either of which may mean unlabelled; name the one that does (unlabeled_label, "
+                "--unlabeled-label)."
+            )
     if rest and not is_unlabeled.any():
         shown = ", ".join(map(repr, list(dict.fromkeys(texts.tolist()))[:5]))
         raise InputError(
@@ -232,6 +239,13 @@ def read_class_labels(
     number = np.full(rows, -1)
     number[~is_unlabeled] = code.reshape(-1)
     return number, tuple(classes.tolist())
+
+
+def class_name(label: Any) -> str:
+    """Return the name of a class; 1, 1.0, "1" and "1.0" are the same."""
+    text = as_text(label)
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else text
 
 
 def _label_vector(y: Any, rows: int, name: str, classifier: bool) -> NDArray[Any]:
