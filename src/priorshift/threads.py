@@ -45,9 +45,11 @@ def alone() -> Iterator[None]:
 
 
 def map_in_threads(work: Callable[[_T], _S], items: Iterable[_T], rows: int) -> list[_S]:
-    """Return the results of `work` for all items, in order; it runs in threads if each item has many `rows`."""
-    items = list(items)
-    workers = min(available(), len(items))
+    """Return the results of `work` for all items, in order; it runs in threads if each item has many `rows`.
+
+    Threads begin with the first items while the iterator computes the next.
+    """
+    workers = available()
     if workers == 1 or rows <= _SERIAL_ROWS:
         return [work(item) for item in items]
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:

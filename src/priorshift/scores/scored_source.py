@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from priorshift.arrays import Floats, Mask, Scores
+from priorshift.arrays import Floats, Folds, Mask, Scores
 from priorshift.errors import InconsistentInputWarning
 from priorshift.io.row_hashes import content_codes
 from priorshift.io.sample_size import RowMass
@@ -261,11 +261,18 @@ class ScoredSource:
         """Score the rows of a target in each repetition; the seed is fixed, so a target always gets the same scores."""
         single = len(target) >= SINGLE_ROWS and self._allows_single
         prepared, rng = self.prepare(target.rows, single=single), np.random.default_rng(self.seed)
-        folds = [r.assign_folds(target.source_observation, rng) for r in self.repetitions]
         mass, source = target.mass, self.spread
         device = choose_score_device(device, len(target))
+        workers = available() if device == "cpu" and len(target) >= SINGLE_ROWS else 1
+        repeats, folds = len(self.repetitions), list[Folds]()
+        ranks = np.empty((repeats, len(target)))
 
-        ranks = np.empty((len(folds), len(target)))
+        def tasks() -> Iterator[tuple[int, slice]]:
+            """Yield the tasks; the folds of a repetition are assigned before its first one."""
+            for k, rows in _divide(repeats, len(target), workers):
+                if k == len(folds):
+                    folds.append(self.repetitions[k].assign_folds(target.source_observation, rng))
+                yield k, rows
 
         def score_part(item: tuple[int, slice]) -> Floats:
             """Compute the p-values of some rows in repetition k; return their shares in the scores' cells."""
@@ -275,9 +282,8 @@ class ScoredSource:
             ranks[k, rows] = self.ranks(repetition.positive, scores)
             return mass_here.sum() * source.cells.shares(scores, None if target.is_iid else mass_here)
 
-        workers = available() if device == "cpu" and len(target) >= SINGLE_ROWS else 1
-        shares = map_in_threads(score_part, _divide(len(folds), len(target), workers), len(target))
-        mean_shares = np.sum(shares, axis=0) / len(folds)
+        shares = map_in_threads(score_part, tasks(), len(target))
+        mean_shares = np.sum(shares, axis=0) / repeats
         spread = ScoreShares(source.cells.edges, source.positive, source.population, mean_shares)
         return ScoredTarget(ranks, spread)
 
