@@ -280,7 +280,7 @@ def test_a_small_part_of_each_trial_makes_its_lines_and_table(name, tmp_path, ca
 
 
 def test_grids_of_trials_have_a_key_for_each_line_and_their_lines_are_all_there():
-    assert len(TRIALS) == 43
+    assert len(TRIALS) == 44
     for trial in TRIALS.values():
         keys = [trial.key(entry) for entry in trial.grid]
         assert len(set(keys)) == len(keys) == len(trial.lines(RESULTS))
