@@ -97,7 +97,7 @@ def texts(lines: list[Line]) -> dict[str, str]:
     ]  # fmt: skip
     last = ("median delay", "reported")
     return {
-        "monitor-share": markdown_table(("share", *sizes, "alarms of the stated number"), share),
+        "monitor-share": markdown_table(("share", *sizes, "alarms, relative to the stated number"), share),
         "monitor-column": markdown_table(("share", "moved by", *sizes, *last), column),
         "monitor-above": markdown_table(("source prior", "level", "share", *sizes, *last), level),
     }
@@ -107,7 +107,9 @@ _KEYS = ("change", "source_prior", "share", "moved", "level", "rows", "positives
 _SETTINGS = [
     *(("share", *shares, 0.0, 0.0, 200, 500, 5000, 40)
       for shares in ((0.1, 0.2), (0.1, 0.3), (0.1, 0.9), (0.5, 0.1), (0.04, 0.2), (0.01, 0.05))),
-    *(("share", *shares, 0.0, 0.0, 200, 50, 500, 40) for shares in ((0.1, 0.3), (0.1, 0.9))),
+    *(("share", 0.9, share, 0.0, 0.0, 200, 500, 5000, 40) for share in (0.1, 0.5)),
+    *(("share", *shares, 0.0, 0.0, 200, 50, 500, 40) for shares in ((0.1, 0.3), (0.1, 0.9), (0.9, 0.1))),
+    *(("share", 0.1, 0.9, 0.0, 0.0, 10, positives, 5000, 40) for positives in (20, 50)),
     *(("share", *shares, 0.0, 0.0, 2000, 500, 5000, 20) for shares in ((0.1, 0.3), (0.1, 0.9), (0.5, 0.1))),
     *(("column", 0.1, share, moved, 0.0, rows, 500, 5000, 40)
       for rows in (200, 2000) for share in (0.1, 0.3) for moved in (0.1, 0.3)),

@@ -47,7 +47,7 @@ def measure(
         batches += _BATCHES
     if rule == "level":
         return [{"ever": float(np.mean(ever))}]
-    return [{name: round(batches / max(count, 1) / _RUN_LENGTH, 3) for name, count in alarms.items()}]
+    return [{"multiple": round(batches / max(alarms[rule], 1) / _RUN_LENGTH, 3)}]
 
 
 def texts(lines: list[Line]) -> dict[str, str]:
@@ -59,14 +59,19 @@ def texts(lines: list[Line]) -> dict[str, str]:
          str(line["repetitions"]), f"{line['ever']:.1%}")
         for line in lines if line["rule"] == "level"
     ]  # fmt: skip
-    others = [
-        (f"{line['source_prior']:g}", f"{line['rows']}{' in groups of 4' if line['grouped'] else ''}",
-         f"{line['positives']}, {line['unlabeled']}", str(line["repetitions"]), f"{line['change']:.2f}",
-         f"{line['assumption']:.2f}")
-        for line in lines if line["rule"] != "level"
+    others: dict[tuple[str, str, str], dict[str, Line]] = {}
+    for line in lines:
+        size = f"{line['rows']}{' in groups of 4' if line['grouped'] else ''}"
+        key = (f"{line['source_prior']:g}", size, f"{line['positives']}, {line['unlabeled']}")
+        if line["rule"] != "level":
+            others.setdefault(key, {})[line["rule"]] = line
+    rows = [
+        (*key, *(text for rule in ("change", "assumption")
+                 for text in (f"{found[rule]['multiple']:.2f}", str(found[rule]["repetitions"]))))
+        for key, found in others.items()
     ]  # fmt: skip
-    runs = ("source prior", "rows of a batch", "positives, unlabelled rows", "runs", "change", "assumption")
-    return {"monitor-level": markdown_table(header, levels), "monitor-quiet": markdown_table(runs, others)}
+    runs = ("source prior", "rows of a batch", "positives, unlabelled rows", "change", "runs", "assumption", "runs")
+    return {"monitor-level": markdown_table(header, levels), "monitor-quiet": markdown_table(runs, rows)}
 
 
 _KEYS = ("rule", "source_prior", "known", "rows", "positives", "unlabeled", "grouped", "repetitions")
@@ -76,11 +81,13 @@ _SETTINGS = [
     ("level", 0.1, True, 200, 50, 500, False, 500),
     ("level", 0.1, True, 200, 500, 5000, True, 500),
     *(("level", prior, False, 200, 500, 5000, False, 500) for prior in (0.01, 0.1, 0.5)),
-    *(("others", prior, True, 200, 500, 5000, False, 500) for prior in (0.01, 0.1, 0.9)),
-    ("others", 0.1, True, 200, 50, 500, False, 500),
-    ("others", 0.1, True, 200, 500, 5000, True, 500),
-    ("others", 0.1, True, 2000, 500, 5000, False, 500),
-]
+    *((rule, prior, True, 200, 500, 5000, False, runs)
+      for rule, runs in (("change", 500), ("assumption", 60)) for prior in (0.01, 0.1, 0.9)),
+    *((rule, 0.1, True, 200, *source, runs) for rule, runs in (("change", 500), ("assumption", 60))
+      for source in ((50, 500, False), (500, 5000, True))),
+    ("change", 0.1, True, 2000, 500, 5000, False, 500),
+    ("assumption", 0.1, True, 2000, 500, 5000, False, 40),
+]  # fmt: skip
 TRIAL = Trial(
     "monitor_quiet",
     "False alarms of a monitor if nothing changes",

@@ -392,10 +392,15 @@ def split_labeled(
     return {"": positive}, table.take(~labeled, f"unlabeled ({table.name})")
 
 
+# labels that do not mean positive, even if they are the only ones
+_NOT_POSITIVE = frozenset({"0", "-1", "false", "f", "no", "n", "negative", "unlabeled", "unlabelled", "unknown"})
+
+
 def _only_label(labels: Any) -> str | None:
     """Return the label of a column in which all other cells are empty; None if there is no such label."""
     texts = {"" if is_missing_word(str(label)) else _comparable_text(label) for label in labels.tolist()}
-    return max(texts) if len(texts) == 2 and min(texts) == "" and max(texts) not in ("0", "False") else None
+    is_one = len(texts) == 2 and min(texts) == ""
+    return max(texts) if is_one and max(texts).lower() not in _NOT_POSITIVE else None
 
 
 def _has_classes(labels: Any, unlabeled_label: str | None) -> bool:

@@ -418,3 +418,11 @@ def test_one_label_among_empty_cells_marks_the_positives(folder, sample, capsys,
         "--method", "tcpu",
     )  # fmt: skip
     assert found["raw"] == pytest.approx(expected["raw"])
+
+
+@pytest.mark.parametrize("label", ["FALSE", "-1", "no"])
+def test_one_label_that_does_not_mean_positive_is_refused(folder, capsys, label):
+    frame = pd.read_csv("source.csv").query("label != 'covid'").replace({"label": {"flu": label}})
+    frame.to_csv("one.csv", index=False)
+    assert main(["estimate", "--source", "one.csv", "--label-column", "label", "--target", "t.csv"]) == 2
+    assert "expected" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -190,12 +191,12 @@ class _PartScan:
             self.column = self.column + 1 if place is None else _column_number(place[1])
             self.cells += 1
             self.columns = max(self.columns, self.column)
-            self.is_uncomputed = False
+            self.is_uncomputed, self._number = False, ""
             if attributes.get("t") == "s":
                 self.references += 1
                 if self._lengths is not None:
                     self._parser.CharacterDataHandler = self._text
-                    self._number = "+"  # the digits of the number follow
+                    self._number = " "  # the digits of the number follow
         elif tag == "row":
             self.rows, self.column = self.rows + 1, 0
         elif tag == "f":
@@ -221,9 +222,9 @@ class _PartScan:
         tag = name.rpartition("}")[2]
         if tag == "v":
             self._in_value = False
-            if self._number and self._lengths is not None:
-                self.characters += self._lengths[int(self._number)]
-            self._number = ""
+            digits, self._number = self._number.strip(), ""
+            if digits and self._lengths is not None:
+                self.characters += self._lengths[int(f"+{digits}")]  # refuses a negative number
         elif tag == "c" and self.is_uncomputed:
             self.has_uncomputed, self.is_uncomputed = True, False
 
@@ -355,7 +356,9 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
         with ZipFile(path) as archive:
             _refuse_document_types(archive)
             scans = {part: scan for part in archive.namelist() if (scan := _scan_if_xml(archive, part)) is not None}
-            lengths = max((scan.text_lengths for scan in scans.values()), key=len, default=array("q"))
+            # the longest text of each number, since any part may be the one that stores texts
+            stored = (scan.text_lengths for scan in scans.values())
+            lengths = array("q", map(max, zip_longest(*stored, fillvalue=0)))
             longest, characters = max(lengths, default=0), 0
             for part, scan in scans.items():
                 if scan.references * longest > most_characters:

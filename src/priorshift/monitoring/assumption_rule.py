@@ -7,8 +7,8 @@ these weights times the gap of q between P and U, and the functions q are those 
 units before them do, and so do the functions.
 
 The gap is known from samples of P and U only. An error of the gap by η moves the mean of q(u) by dη. So each q is
-reduced by τ = 3|d| standard errors of its gap before it is bet on, where |d| is what the batch shows beyond chance. A
-smaller payoff keeps the bets valid if nothing changes, however τ is chosen. What remains of the error of a gap of few
+reduced by τ = 3|d| standard errors of its gap before it is bet on, where |d| is what the last units show beyond chance.
+A smaller payoff keeps the bets valid if nothing changes, however τ is chosen. What remains of the error of a gap of few
 positives is too small for bets of a size from 0.75/√m on.
 """
 
@@ -34,8 +34,10 @@ _POLYNOMIALS -= _POLYNOMIALS.mean(axis=1, keepdims=True)
 _INTEGRALS = np.concatenate([np.zeros((_DEGREE, 1)), np.cumsum(_POLYNOMIALS, axis=1) / RANK_BINS], axis=1)
 _SIZES = np.array([0.05, 0.1, 0.2, 0.4])  # ε
 _LARGEST_POWER = 0.95  # ε·(|q| + τ) at most
-_ERRORS = 3.0  # standard errors of a gap in τ: there are up to 68 functions
-_CHANCE = 2.0  # standard errors of d that are ascribed to chance
+_ERRORS = 3.0  # standard errors of a gap that are allowed for: there are up to 68 functions
+_CHANCE = 2.0  # standard errors of the mean rank of the last units that are ascribed to chance
+_RECENT = 200.0  # units from which d is estimated, or those of a larger batch
+_LARGEST = 50.0  # |d|, with which hardly anything is bet
 _LEAST_SIZE = 0.75  # smallest ε, over √m
 _CLEAR = np.log(1000)  # evidence of a column that is named in an alarm, even if that of the score is larger
 _GROWTH = 1.05  # of the number of units, after which the functions are computed again
@@ -50,14 +52,17 @@ class AssumptionRule:
     positive: Floats  # units of P at each level
     population: Floats  # units of the source population at each level
     log_wealth: Floats  # shape (features, polynomials, signs · sizes)
+    recent: Floats  # about the last 200 units at each level of the first feature, the score
+    is_comparable: bool = True  # whether units are of the same kind as those of P and U
 
     @classmethod
     def from_reference(cls, reference: Reference, source: Reference) -> AssumptionRule:
         """Build the rule with a reference; `source` is that of the model, which has the counts of P and U."""
-        shape = (len(reference.feature_edges), _DEGREE, 2 * len(_SIZES))
+        features, levels = reference.feature_counts.shape
         return cls(
             reference.feature_edges, reference.feature_counts.copy(), source.positive_counts, source.feature_counts,
-            np.full(shape, -np.inf),
+            np.full((features, _DEGREE, 2 * len(_SIZES)), -np.inf), np.zeros(levels),
+            reference.is_grouped == source.is_grouped,
         )  # fmt: skip
 
     def add_to_reference(self, features: Floats) -> None:
@@ -69,7 +74,8 @@ class AssumptionRule:
         levels = np.stack([to_levels(column, edges) for column, edges in zip(features.T, self.edges, strict=True)])
         counts, ends = count_ranks(sequential_ranks(levels, self.pool, rng), RANK_BINS)
         after = self.pool + count_levels(levels, self.pool.shape[1])
-        difference = self._difference(after - self.pool)
+        self.recent = self.recent * max(0.0, 1 - levels.shape[1] / _RECENT) + (after - self.pool)[0]
+        difference = self._difference()
         log_wealth, largest, known, start = np.logaddexp(self.log_wealth, 0.0), -np.inf, 0.0, 0
         units = float(self.pool[0].sum())
         for part, end in enumerate(ends):
@@ -82,19 +88,22 @@ class AssumptionRule:
         self.log_wealth, self.pool = log_wealth, after
         return largest
 
-    def _difference(self, batch: Floats) -> float:
-        """Return |d| between the mixtures of P and U in a batch and in the units so far, beyond what chance explains.
+    def _difference(self) -> float:
+        """Return |d| between the mixtures of P and U in the last units and in all so far, beyond what chance explains.
 
-        `batch` has its units at each level. The first feature is the score, whose mean rank is compared; the variance
-        of a polynomial of a rank is about 1.
+        The mean rank of the score is compared; the variance of a polynomial of a rank is about 1. The gap between P and
+        U is reduced by three standard errors, since d is relative to it.
         """
         mean_rank = _rank_means(self.pool[:1])[0, 0]
-        P, U, batch_share, pool_share = (
-            counts[0] / max(counts[0].sum(), 1.0) for counts in (self.positive, self.population, batch, self.pool)
+        m, n, last, total = (
+            max(float(counts.sum()), 1.0)
+            for counts in (self.positive[0], self.population[0], self.recent, self.pool[0])
         )
-        gap, moved = float((P - U) @ mean_rank), float((batch_share - pool_share) @ mean_rank)
-        beyond_chance = max(abs(moved) - _CHANCE / np.sqrt(batch[0].sum()), 0.0)
-        return min(beyond_chance / gap, 1.0) if gap > 0 else 1.0
+        moved = abs(float((self.recent / last - self.pool[0] / total) @ mean_rank)) - _CHANCE / np.sqrt(last)
+        if moved <= 0:
+            return 0.0
+        gap = float((self.positive[0] / m - self.population[0] / n) @ mean_rank) - _ERRORS * np.sqrt(1 / m + 1 / n)
+        return min(float(moved / gap), _LARGEST) if gap > 0 and self.is_comparable else _LARGEST
 
     def _payoffs(self, pool: Floats, difference: float) -> Floats:
         """Return the logarithm of the payoff of each bet at each rank among the units of a pool.
@@ -121,8 +130,8 @@ class AssumptionRule:
         return column if by_feature[column] > min(by_feature[0], _CLEAR) else 0
 
     def restart(self) -> None:
-        """Start again, without evidence."""
-        self.log_wealth = np.full_like(self.log_wealth, -np.inf)
+        """Start again, without evidence and without the last units, which may not be trusted."""
+        self.log_wealth, self.recent = np.full_like(self.log_wealth, -np.inf), np.zeros_like(self.recent)
 
 
 def gap_free_functions(pool: Floats, positive: Floats, population: Floats) -> tuple[Floats, Floats]:

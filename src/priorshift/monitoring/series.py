@@ -158,6 +158,16 @@ class Series:
 
     def acknowledge(self) -> None:
         """Clear a broken assumption: batches are compared with those before it again."""
+        if self.previous is not None and self.previous["broken_since"] is not None:  # if the last batch is replaced
+            now = self._rules_to_state()
+            self.set_rules(self.previous)
+            self._acknowledge_rules()
+            self.previous = self._rules_to_state()
+            self.set_rules(now)
+        self._acknowledge_rules()
+
+    def _acknowledge_rules(self) -> None:
+        """Clear a broken assumption in the rules."""
         if self.broken_since is None:
             return
         self.broken_since = None
@@ -195,11 +205,12 @@ class Series:
         The first one decides the grids, if its units are of another kind than those of the source.
         """
         units, is_grouped = batch.units, batch.units.code is not None
-        if not self.change.pool.any() and (batch.weights is not None or is_grouped != self.model.reference.is_grouped):
-            # levels of units of another kind; those of P and U are taken to lie at the same levels
+        is_other_kind = is_grouped != self.model.reference.is_grouped
+        if not self.change.pool.any() and (batch.weights is not None or is_other_kind):
             grids = Reference.from_units(units, units.features[:0], is_grouped=is_grouped).without_units()
             self.change = ChangeRule.from_reference(grids)
-            self.assumption = AssumptionRule.from_reference(grids, self.model.reference)
+            if is_other_kind:  # only scores are multiplied by weights
+                self.assumption = AssumptionRule.from_reference(grids, self.model.reference)
         self.change.add_to_reference(units.scores)
         self.assumption.add_to_reference(units.features)
         if self.counted + 1 == self.settings.reference:
@@ -355,6 +366,7 @@ class Series:
                 "edges": _unless_equal(self.assumption.edges, grids.feature_edges),
                 "pool": _whole(self.assumption.pool),
                 "log_wealth": _finite(self.assumption.log_wealth),
+                "recent": self.assumption.recent.tolist(),
             },
             "broken_since": self.broken_since,
             "trusted": None if self.trusted is None else {"origin": self.trusted[0], "pool": _whole(self.trusted[1])},
@@ -384,6 +396,7 @@ class Series:
         self.assumption.edges = edges.reshape(grids.feature_edges.shape)
         self.assumption.pool = _counts(stored["pool"], self.assumption.pool.shape)
         self.assumption.log_wealth = _infinite(stored["log_wealth"]).reshape(self.assumption.log_wealth.shape)
+        self.assumption.recent = _counts(stored["recent"], self.assumption.recent.shape)
         self.broken_since = state["broken_since"]
         if self.broken_since is not None:
             self.broken_since.encode()  # raises an error unless it is text that can be written

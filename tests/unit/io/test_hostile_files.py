@@ -37,9 +37,10 @@ def workbook(path: Path, change, part: str = "xl/worksheets/sheet1.xml", **more:
 
 
 def workbook_of_references(path: Path, numbers) -> Path:
-    """Write a workbook whose cells refer to stored texts of 1, 1000 and 3 characters."""
+    """Write a workbook whose cells refer to stored texts of 1, 1000 and 3 characters; None is a cell without value."""
     texts = "".join(f"<si><t>{'x' * length}</t></si>" for length in (1, 1000, 3))
-    cells = "".join(f'<row><c t="s"><v>{number}</v></c></row>' for number in numbers)
+    values = ["" if number is None else f"<v>{number}</v>" for number in numbers]
+    cells = "".join(f'<row><c t="s">{value}</c><c><v>3.5</v></c></row>' for value in values)
     sheet = f'<worksheet xmlns="{NAMESPACE}"><sheetData>{cells}</sheetData></worksheet>'.encode()
     stored = f'<sst xmlns="{NAMESPACE}">{texts}</sst>'.encode()
     return workbook(path, lambda _: sheet, sharedStrings=stored)
@@ -127,7 +128,7 @@ def test_long_names_are_cut_in_messages(tmp_path):
 
 def test_limits_count_a_text_as_often_as_cells_refer_to_it(tmp_path):
     path = workbook_of_references(tmp_path / "t.xlsx", [0] + 20 * [1] + 5 * [2])
-    assert workbook_size(path, "t", 20_000) == (26, 1, 26, 1 + 20 * 1000 + 5 * 3)
+    assert workbook_size(path, "t", 20_000) == (26, 2, 52, 1 + 20 * 1000 + 5 * 3)
     assert workbook_size(path, "t", 10**6)[3] == 0  # a bound of it is below the limit, so it is not counted
     with pytest.raises(InputError, match="characters in its cells"):
         Limits(bytes=19_000).check_file(path, "t.xlsx")
@@ -135,10 +136,18 @@ def test_limits_count_a_text_as_often_as_cells_refer_to_it(tmp_path):
 
 
 def test_a_reference_to_a_text_that_is_not_there_is_refused(tmp_path):
-    for number in ("999", "x", "", "9" * 400):
+    for number in ("999", "x", "-1", "9" * 400):
         path = workbook_of_references(tmp_path / "t.xlsx", [0, number])
         with pytest.raises(InputError, match="damaged"):
             workbook_size(path, "t", 100)
+
+
+def test_cells_without_a_reference_and_parts_that_look_like_texts_do_not_matter(tmp_path):
+    path = workbook_of_references(tmp_path / "t.xlsx", [None, "", " 1 ", 1])
+    assert workbook_size(path, "t", 10)[3] == 2000
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("xl/decoy.xml", "<a>" + "<si/>" * 10 + "</a>")
+    assert workbook_size(path, "t", 10)[3] == 2000
 
 
 def test_equal_texts_of_a_column_are_one_text():

@@ -437,3 +437,27 @@ def test_columns_of_dates_are_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ps.Monitor(0.3, drop=["day"]).fit_samples(*samples)
+
+
+def test_an_acknowledgement_holds_if_the_last_batch_is_replaced(monitor):
+    for k in range(3):
+        monitor.update(table(PRIOR, 400, 30 + k)[0] + (6 if k < 2 else 0), name=f"day {k}")
+    monitor.acknowledge()
+    assert not monitor.broken_since
+    point = monitor.update(table(PRIOR, 400, 40)[0], name="day 2", replace=True)
+    assert not monitor.broken_since and not point.broke_assumption
+
+
+def test_a_changed_share_of_weighted_batches_is_not_taken_for_a_violation():
+    rng = np.random.default_rng(0)
+
+    def draw(share, count):
+        positive = rng.random(count) < share
+        numbers = rng.normal(size=(count, 3)) + 1.2 * positive[:, None]
+        frame = pd.DataFrame(numbers, columns=COLUMNS).assign(sex=rng.random(count) < 0.3 + 0.4 * positive)
+        return frame.astype(float).assign(w=rng.uniform(0.5, 1.5, count))
+
+    monitor = ps.Monitor(0.1, weights="w", reference=5, run_length=200)
+    monitor.fit_samples(draw(1.0, 300).assign(w=1.0), draw(0.1, 3000).assign(w=1.0))
+    points = [monitor.update(draw(0.1 if k < 8 else 0.5, 400), name=f"day {k}") for k in range(40)]
+    assert not any(point.broke_assumption for point in points)

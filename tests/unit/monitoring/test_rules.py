@@ -62,19 +62,28 @@ def test_functions_without_a_gap_have_the_mean_zero_in_every_mixture_of_the_clas
         assert error[k] == pytest.approx(np.sqrt(spread[0] / 100 + spread[1] / 400), rel=1e-3)
 
 
-@pytest.mark.parametrize("share", [0.5, 0.9])
-def test_the_assumption_rule_ignores_a_large_change_of_the_share(model, share):
-    rng = np.random.default_rng(3)
+def largest_evidence(model, prior, share, size, batches, rng):
+    """Return the largest evidence of the assumption rule in batches, the share of which changes after 20."""
     rule = AssumptionRule.from_reference(model.reference, model.reference)
     pools = [batch(model, k, 20_000, rng).features for k in (0.0, 1.0)]
     evidence = []
-    for number in range(120):
-        is_positive = rng.random(500) < (PRIOR if number < 20 else share)
-        features = np.concatenate([
-            pools[k][rng.integers(20_000, size=np.sum(is_positive == k))] for k in (0, 1)
-        ])  # fmt: skip
+    for number in range(batches):
+        is_positive = rng.random(size) < (prior if number < 20 else share)
+        features = np.concatenate([pools[k][rng.integers(20_000, size=np.sum(is_positive == k))] for k in (0, 1)])
         evidence.append(rule.update(rng.permutation(features), rng))
-    assert max(evidence) < np.log(1000)
+    return max(evidence)
+
+
+@pytest.mark.parametrize(("share", "size"), [(0.5, 500), (0.9, 500), (0.9, 10)])
+def test_the_assumption_rule_ignores_a_large_change_of_the_share(model, share, size):
+    assert largest_evidence(model, PRIOR, share, size, 120, np.random.default_rng(3)) < np.log(1000)
+
+
+def test_the_assumption_rule_ignores_a_fall_from_a_high_share():
+    rng = np.random.default_rng(4)
+    tables = Table("positive", rows(1.0, 300, rng)), Table("unlabeled", rows(0.9, 1500, rng))
+    model = MonitorModel.fit(*tables, 0.9)
+    assert largest_evidence(model, 0.9, 0.1, 200, 80, rng) < np.log(1000)
 
 
 def test_the_evidence_of_no_change_has_the_mean_number_of_batches(model):
