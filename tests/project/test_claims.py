@@ -565,7 +565,14 @@ def test_a_changed_share_is_not_taken_for_a_violation_of_label_shift_and_a_moved
     lines = TRIALS["monitor_power"].lines(RESULTS)
     shares, columns = ([line for line in lines if line["change"] == kind] for kind in ("share", "column"))
     assert len(shares) == 16 and all(line["alarms"] <= 1 for line in shares)
-    assert len(columns) == 8 and all(line["found"] >= 0.9 and line["delay"] <= 25 for line in columns)
+    assert len(columns) == 8 and all(line["found"] >= 0.9 for line in columns)
+    assert all(line["delay"] <= 20 for line in columns if line["share"] == 0.1)
+
+
+@pytest.mark.xfail(strict=True, reason="of 4 delays one is 20.5 batches")
+def test_a_moved_column_is_found_soon_if_the_share_changes_too():
+    lines = [line for line in TRIALS["monitor_power"].lines(RESULTS) if line["change"] == "column"]
+    assert all(line["delay"] <= 20 for line in lines if line["share"] != 0.1)
 
 
 def _delays(distance):
