@@ -118,9 +118,10 @@ class HullSample:
 
 
 def _normalize(masses: Floats) -> Floats:
-    """Scale the masses of rows to the sum 1; dividing by the largest first keeps 1/n exact."""
-    relative = masses / masses.max()
-    return np.asarray(relative / relative.sum())
+    """Scale the masses of rows to the sum 1, in place; dividing by the largest first keeps 1/n exact."""
+    masses /= masses.max()
+    masses /= masses.sum()
+    return masses
 
 
 class RowInfluence:

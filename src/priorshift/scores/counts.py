@@ -25,7 +25,7 @@ from priorshift.scores.mixture import Bins
 from priorshift.scores.posterior import PopulationCounts, posterior_counts
 from priorshift.scores.ratio_test import RatioTest, TriedRatios, WitnessMeans, WitnessMoments, unbiased
 
-_BLOCK = 2**20  # rows whose pairs of bins are counted at a time
+_BLOCK = 2**17  # rows whose pairs of bins are counted at a time
 # first bin of each group of bins. Private releases add noise to the counts of groups, not of bins: the noise of a sum
 # grows with their number, and nine groups, narrow near 0, where negatives lie, are nearly as precise as all bins
 # (docs/sharing.md)

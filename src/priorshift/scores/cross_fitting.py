@@ -77,15 +77,19 @@ class Ridge:
         r = np.hypot(cosine, sine)
         return cls(beta, frequencies / 2, np.arctan2(sine, cosine) / 2, 2 * r, float(beta[-1] - r.sum()))
 
-    def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row; in single precision if `rows` are."""
+    def __call__(self, rows: NDArray[Any], index: Index | None = None) -> NDArray[Any]:
+        """Return the score Σ 2r/(1 + tan²((ω·x − φ)/2)) + constant of each row; in single precision if `rows` are.
+
+        `index` are the positions of the rows to be scored; None means all.
+        """
+        index = np.arange(len(rows)) if index is None else index
         if rows.dtype == np.float32:
-            return self._single_scores(rows)
-        scores = np.empty(len(rows))
-        buffer = np.empty((min(_BLOCK, len(rows)), len(self.twice)))  # allocated once, since allocation is slow
-        for k in range(0, len(rows), _BLOCK):
-            block = slice(k, min(k + _BLOCK, len(rows)))
-            t = np.matmul(rows[block], self.half, out=buffer[: block.stop - block.start])
+            return self._single_scores(rows, index)
+        scores = np.empty(len(index))
+        buffer = np.empty((min(_BLOCK, len(index)), len(self.twice)))  # allocated once, since allocation is slow
+        for k in range(0, len(index), _BLOCK):
+            block = slice(k, min(k + _BLOCK, len(index)))
+            t = np.matmul(rows[index[block]], self.half, out=buffer[: block.stop - block.start])
             t -= self.phase
             np.tan(t, out=t)
             t *= t
@@ -94,18 +98,18 @@ class Ridge:
             scores[block] = t.sum(axis=1) + self.constant
         return scores
 
-    def _single_scores(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the score Σ r cos(ω·x − φ) + γ of each row in single precision, where cosines are fast.
+    def _single_scores(self, rows: NDArray[np.float32], index: Index) -> NDArray[np.float32]:
+        """Return the score Σ r cos(ω·x − φ) + γ of the rows at `index` in single precision, where cosines are fast.
 
         Blocks are padded to one size: equal rows then have equal scores, wherever they are.
         """
         parameters = 2 * self.half, 2 * self.phase, self.twice / 2
         frequencies, phase, r = (array.astype(np.float32) for array in parameters)
-        scores = np.empty(len(rows), np.float32)
+        scores = np.empty(len(index), np.float32)
         block, angles = np.zeros((_BLOCK, rows.shape[1]), np.float32), np.empty((_BLOCK, len(r)), np.float32)
-        for k in range(0, len(rows), _BLOCK):
-            count = min(_BLOCK, len(rows) - k)
-            block[:count] = rows[k : k + count]
+        for k in range(0, len(index), _BLOCK):
+            count = min(_BLOCK, len(index) - k)
+            block[:count] = rows[index[k : k + count]]
             np.matmul(block, frequencies, out=angles)
             np.subtract(angles, phase, out=angles)
             scores[k : k + count] = (np.cos(angles, out=angles) @ r)[:count]
@@ -233,7 +237,8 @@ def scores_by_fold(rows: NDArray[Any], fold: Folds, models: Sequence[Model], dev
         scores = np.empty(len(rows), rows.dtype)
         for k, model in enumerate(models):
             in_fold = np.flatnonzero(fold == k)
-            scores[in_fold] = model(rows[in_fold])
+            # a ridge regression copies only a few rows at a time
+            scores[in_fold] = model(rows, in_fold) if isinstance(model, Ridge) else model(rows[in_fold])
     if rows.dtype == np.float32:
         return scores
     return np.asarray(np.round(scores * STEPS_PER_UNIT) / STEPS_PER_UNIT)

@@ -11,6 +11,7 @@ All functions work on one histogram (bins,) or on many (…, bins).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,19 @@ from priorshift.arrays import Floats, Scores
 
 
 def p_values(
-    positive: Scores, scores: Scores, mass: Floats | None = None, size: float | None = None, *, in_order: bool = False
+    positive: Scores,
+    scores: Scores,
+    mass: Floats | None = None,
+    size: float | None = None,
+    *,
+    in_order: bool = False,
+    out: Floats | None = None,
 ) -> Floats:
     """Return the p-value (rank + ½)/(m + 1) of each score, its rank among the scores of m positives; ties count half.
 
     `positive` are the scores of the positives, `scores` those to be ranked, both one-dimensional. If positives have a
     `mass`, which sums to 1, m is their effective `size`, and a rank is m times the mass below. `in_order` means that
-    the positives are already sorted; it is for positives without a mass.
+    the positives are already sorted; it is for positives without a mass. The p-values are written to `out`, if given.
     """
     if positive.dtype != scores.dtype:  # one of single precision
         positive, scores = positive.astype(np.float64, copy=False), scores.astype(np.float64, copy=False)
@@ -35,21 +42,25 @@ def p_values(
     else:
         order = np.argsort(positive, kind="stable")
         ranked, m = positive[order], len(positive) if size is None else size
-    below = _count_below(ranked, scores)
-    not_above = below.copy()  # number of positives not above each score
-    # few scores are tied with a positive, and fewer with two, so only these are searched again
-    tied = np.flatnonzero(ranked[np.minimum(below, len(ranked) - 1)] == scores)  # −1 avoids an index beyond the last
-    not_above[tied] += 1
-    tied = tied[ranked[np.minimum(not_above[tied], len(ranked) - 1)] == scores[tied]]
-    not_above[tied] = np.searchsorted(ranked, scores[tied], "right")
-    if mass is None:
-        rank = (below + not_above) / 2
-    else:
-        cumulative = m * np.concatenate([[0.0], np.cumsum(mass[order])])
-        rank = (cumulative[below] + cumulative[not_above]) / 2
-    rank += 0.5
-    rank /= m + 1
-    return np.asarray(rank)
+    cumulative = None if mass is None else m * np.concatenate([[0.0], np.cumsum(mass[order])])
+    count_below = _counter(ranked, len(scores))
+    values = np.empty(len(scores)) if out is None else out
+    for start in range(0, len(scores), _BLOCK):  # no more is in memory than a block
+        block, value = scores[start : start + _BLOCK], values[start : start + _BLOCK]
+        below = count_below(block)
+        not_above = below.copy()  # number of positives not above each score
+        # few scores are tied with a positive, and fewer with two, so only these are searched again
+        tied = np.flatnonzero(ranked[np.minimum(below, len(ranked) - 1)] == block)  # −1 avoids an index beyond the last
+        not_above[tied] += 1
+        tied = tied[ranked[np.minimum(not_above[tied], len(ranked) - 1)] == block[tied]]
+        not_above[tied] = np.searchsorted(ranked, block[tied], "right")
+        if cumulative is None:
+            np.divide(below + not_above, 2, out=value)
+        else:
+            np.divide(cumulative[below] + cumulative[not_above], 2, out=value)
+    values += 0.5
+    values /= m + 1
+    return values
 
 
 _FEW_SCORES = 10_000  # scores up to which a binary search is fast
@@ -60,15 +71,15 @@ _BLOCK = 2**16  # scores processed together
 _RANGES = (1e-100, 1e100)  # ranges of scores that are divided into cells
 
 
-def _count_below(ranked: Scores, scores: Scores) -> NDArray[np.integer[Any]]:
-    """Return the number of positives below each score, as ``np.searchsorted(ranked, scores)`` does; `ranked` is sorted.
+def _counter(ranked: Scores, total: int) -> Callable[[Scores], NDArray[np.integer[Any]]]:
+    """Return a function that counts the positives below each score, as ``np.searchsorted(ranked, scores)`` does.
 
-    Many scores are assigned to cells of equal width, most of which have few positives or none: this is several times as
-    fast as a binary search.
+    `ranked` is sorted; `total` is the number of scores in all calls. Many scores are assigned to cells of equal width,
+    most of which have few positives or none: this is several times as fast as a binary search.
     """
     low, high = float(ranked[0]), float(ranked[-1])
-    if len(scores) <= _FEW_SCORES or not _RANGES[0] < high - low < _RANGES[1]:
-        return np.searchsorted(ranked, scores)
+    if total <= _FEW_SCORES or not _RANGES[0] < high - low < _RANGES[1]:
+        return lambda scores: np.searchsorted(ranked, scores)
     cells = min(_CELLS_PER_POSITIVE * len(ranked), _MOST_CELLS)
 
     def cell_of(values: Scores) -> NDArray[np.int32]:
@@ -77,19 +88,24 @@ def _count_below(ranked: Scores, scores: Scores) -> NDArray[np.integer[Any]]:
             return np.clip((values - low) * (cells / (high - low)), 0, cells - 1).astype(np.int32)
 
     first = np.zeros(cells + 1, dtype=np.int32)  # number of positives in lower cells
-    np.cumsum(np.bincount(cell_of(ranked), minlength=cells), out=first[1:])
-    count = np.empty(len(scores), dtype=np.int32)
-    for start in range(0, len(scores), _BLOCK):
-        block = scores[start : start + _BLOCK]
-        cell = cell_of(block)
+    for start in range(0, len(ranked), _BLOCK):
+        cell = cell_of(ranked[start : start + _BLOCK])  # in order, so from the first cell to the last
+        counts = np.bincount(cell - cell[0])
+        first[1 + cell[0] : 1 + cell[0] + len(counts)] += counts.astype(np.int32)
+    np.cumsum(first, out=first)
+
+    def count(scores: Scores) -> NDArray[np.int32]:
+        """Count the positives below each score."""
+        cell = cell_of(scores)
         below, end = first[cell], first[cell + 1]
         unclear = np.flatnonzero(below < end)  # scores whose cell has positives
         for _ in range(_STEPS):
-            unclear = unclear[ranked[below[unclear]] < block[unclear]]
+            unclear = unclear[ranked[below[unclear]] < scores[unclear]]
             below[unclear] += 1
             unclear = unclear[below[unclear] < end[unclear]]
-        below[unclear] = np.searchsorted(ranked, block[unclear])
-        count[start : start + _BLOCK] = below
+        below[unclear] = np.searchsorted(ranked, scores[unclear])
+        return below
+
     return count
 
 

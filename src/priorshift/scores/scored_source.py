@@ -151,10 +151,15 @@ class Preparation:
     def __call__(self, rows: Floats | Rows, *, single: bool = False) -> NDArray[Any]:
         """Return the used columns of the rows, scaled and clipped, in single or double precision."""
         prepared = np.empty((len(rows), int(self.used.sum())), np.float32 if single else np.float64)
-        for start in range(0, len(rows), _BLOCK):
+        is_used = slice(None) if self.used.all() else self.used  # a slice needs no copy
+
+        def fill(start: int) -> None:
+            """Prepare one block of rows."""
             block = slice(start, start + _BLOCK)
             with np.errstate(over="ignore"):  # large values are clipped
-                prepared[block] = np.clip(rows[block][:, self.used] / self.spread, -self.far, self.far)
+                prepared[block] = np.clip(rows[block][:, is_used] / self.spread, -self.far, self.far)
+
+        map_in_threads(fill, range(0, len(rows), _BLOCK), min(len(rows), _BLOCK))
         return prepared
 
 
@@ -232,7 +237,7 @@ class ScoredSource:
 
         def rank(k: int) -> None:
             """Compute the p-values of repetition k."""
-            ranks[k] = p_values(repetitions[k].positive, repetitions[k].population, mass, m)
+            p_values(repetitions[k].positive, repetitions[k].population, mass, m, out=ranks[k])
 
         map_in_threads(rank, range(len(repetitions)), len(source.labeled))
         counts = np.stack([mixture.histogram(v, n * mass_U) for v in ranks])
@@ -279,7 +284,7 @@ class ScoredSource:
             k, rows = item
             repetition, mass_here = self.repetitions[k], mass[rows]
             scores = scores_by_fold(prepared[rows], folds[k][rows], repetition.models, device)
-            ranks[k, rows] = self.ranks(repetition.positive, scores)
+            self.ranks(repetition.positive, scores, out=ranks[k, rows])
             return mass_here.sum() * source.cells.shares(scores, None if target.is_iid else mass_here)
 
         shares = map_in_threads(score_part, tasks(), len(target))
@@ -287,9 +292,12 @@ class ScoredSource:
         spread = ScoreShares(source.cells.edges, source.positive, source.population, mean_shares)
         return ScoredTarget(ranks, spread)
 
-    def ranks(self, positive: Scores, scores: Scores) -> Floats:
-        """Return the p-values of `scores`: their ranks among the scores `positive` of P in the same repetition."""
-        return p_values(positive, scores, self.positive_mass, self.positive_size)
+    def ranks(self, positive: Scores, scores: Scores, out: Floats | None = None) -> Floats:
+        """Return the p-values of `scores`: their ranks among the scores `positive` of P in the same repetition.
+
+        They are written to `out`, if it is given.
+        """
+        return p_values(positive, scores, self.positive_mass, self.positive_size, out=out)
 
     def predicted(self, values: Floats, ratio: float = 1.0) -> Floats:
         """Return P(Y=1 | p-value) of rows, averaged over repetitions.
@@ -328,21 +336,21 @@ def inclusion(scored: ScoredSource) -> Inclusion:
     include a given share of U. Counts are averaged over repetitions, since these have the same rows.
     """
     upper_U, share_U, _ = _shares_above([(r.positive, r.population) for r in scored.repetitions])
-    _, _, lower_P = _shares_above([(-r.population, -r.positive) for r in scored.repetitions])
+    _, _, lower_P = _shares_above([(r.population, r.positive) for r in scored.repetitions], sign=-1)
     return Inclusion(upper_U, lower_P, share_U < _NEGLIGIBLE and lower_P > upper_U)
 
 
-def _shares_above(scores: Sequence[tuple[Scores, Scores]]) -> tuple[float, float, float]:
+def _shares_above(scores: Sequence[tuple[Scores, Scores]], sign: int = 1) -> tuple[float, float, float]:
     """Return the smallest ratio of the shares of two samples above a threshold: its upper bound, itself, a lower bound.
 
     `scores` are those of a reference and of a sample, in each repetition. The thresholds are quantiles of the
     reference; the ratio is the share of the sample above one, over that of the reference. The bounds are those of
-    Clopper and Pearson for the share of the sample.
+    Clopper and Pearson for the share of the sample. With `sign` −1 it is the shares below a threshold.
     """
 
     def rows_above(pair: tuple[Scores, Scores]) -> tuple[Floats, Floats]:
         """Return the rows of the sample, and the share of the reference, above each threshold in one repetition."""
-        reference, sample = pair
+        reference, sample = pair if sign == 1 else (-pair[0], -pair[1])
         above = np.zeros(len(_SHARES))
         ranked, m = np.sort(reference), len(reference)
         p_of_ranked = p_values(ranked, ranked, in_order=True)
