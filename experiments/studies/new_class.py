@@ -3,8 +3,10 @@
 In each draw the shares of the target are drawn from a uniform Dirichlet distribution, and those of the source are
 known. Normal classes have unit variance and means of length 2 in orthogonal directions of ten columns, with a rest; so
 the new class is as far from the others as these are from each other. Segment has three labelled classes and a rest of
-three others, and Waveform two labelled classes and no rest; each class is the new one in turn. Rows of tables are drawn
-with replacement, with a little noise.
+three others, and Waveform two labelled classes and no rest; on these and on normal classes the test was chosen. Vehicle
+has two labelled classes and a rest of one, and CIFAR-10 (features of an image network) three and a rest of six; on
+these nothing was chosen. In each table each class is the new one in turn. Rows of tables are drawn with replacement,
+with a little noise.
 """
 
 from __future__ import annotations
@@ -27,11 +29,15 @@ from priorshift.errors import InputError
 
 Rows = NDArray[np.float64]
 Draw = tuple[Rows, NDArray[np.str_], Rows, dict[str, float] | None]  # X, y, target, source priors (None: no rest)
-_DRAWS = {500: (100, 50), 2000: (60, 30)}  # by the number of rows: without and with a new class
+_DRAWS = {500: (200, 50), 2000: (200, 60)}  # by the number of rows: without and with a new class
 _SHARES = (0.0, 0.05, 0.1)  # of the new class
 _LEVEL = 0.05
 _SEED = 2711
-_FILES = {"Segment": "Segment.npz", "Waveform": "Waveform-5000.npz"}
+_FILES = {
+    "Segment": "Segment.npz", "Waveform": "Waveform-5000.npz", "Vehicle": "Vehicle.npz",
+    "CIFAR-10": "CIFAR10_mobilenetv2.npz",
+}  # fmt: skip
+_OTHERS = {"Segment": 3, "Waveform": 0, "Vehicle": 1, "CIFAR-10": 6}  # classes of the rest
 _LABELED_IN_SOURCE = 0.6  # share of the labelled classes in the source, if there is a rest
 _JITTER = 0.1  # standard deviation of the noise on resampled rows, in standard deviations of the column
 
@@ -65,7 +71,7 @@ def _draw(data: str, classes: int, rows: int, labeled: int, share: float, seed: 
     if data == "gaussian":
         draw, others = _gaussian_classes(classes + 2, rng), 1
     else:
-        draw, others = _table_classes(data, seed, rng), {"Segment": 3, "Waveform": 0}[data]
+        draw, others = _table_classes(data, seed, rng), _OTHERS[data]
     # classes by number: the labelled ones, those of the rest, and last the new one
     known = classes + others
     target_shares = np.append(rng.dirichlet(np.ones(classes + (others > 0))) * (1 - share), share)
@@ -113,7 +119,8 @@ def _read_table(data: str) -> tuple[Rows, list[NDArray[np.intp]]]:
     if not folder:
         raise InputError(f"PRIORSHIFT_DATA is not set; set it to the folder of {_FILES[data]}.")
     with np.load(Path(folder) / _FILES[data]) as stored:
-        X, classes = stored["X"].astype(np.float64), stored["y_raw"]
+        names = ("X", "y_raw") if "X" in stored else ("X_train", "label_train")  # tables, features of images
+        X, classes = stored[names[0]].astype(np.float64), stored[names[1]]
     X = X[:, X.std(axis=0) > 0]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     return X, [np.flatnonzero(classes == name) for name in np.unique(classes)]
@@ -144,7 +151,7 @@ _SETTINGS = [
     *(("gaussian", k, rows, 200, share) for k in (2, 3, 5) for rows in (500, 2000) for share in _SHARES),
     *(("gaussian", k, rows, 50, 0.0) for k in (2, 3, 5) for rows in (500, 2000)),
     *(("Segment", 3, rows, 100, share) for rows in (500, 2000) for share in _SHARES),
-    *(("Waveform", 2, 2000, 200, share) for share in _SHARES),
+    *((*table, 2000, 200, share) for table in (("Waveform", 2), ("Vehicle", 2), ("CIFAR-10", 3)) for share in _SHARES),
 ]
 _KEYS = ("data", "classes", "rows", "labeled", "share")
 TRIAL = Trial(
