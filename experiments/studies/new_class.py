@@ -29,7 +29,7 @@ from priorshift.errors import InputError
 
 Rows = NDArray[np.float64]
 Draw = tuple[Rows, NDArray[np.str_], Rows, dict[str, float] | None]  # X, y, target, source priors (None: no rest)
-_DRAWS = {500: (200, 50), 2000: (200, 60)}  # by the number of rows: without and with a new class
+_DRAWS = {500: (100, 50), 2000: (120, 60)}  # by the number of rows: without and with a new class
 _SHARES = (0.0, 0.05, 0.1)  # of the new class
 _LEVEL = 0.05
 _SEED = 2711
