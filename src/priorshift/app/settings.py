@@ -81,6 +81,7 @@ _MISSING_OPTIONS = re.compile(rf"pass missing=\[[^\]]*\] \(--missing[ =]{_SHELL}
 _DATE_OPTIONS = re.compile(rf"pass columns={{{_PYTHON}: 'day-first'}} or 'month-first' \(.*?\)(?=\.$)")
 _VERB_PASS = re.compile(r"(?<=; )pass (?=an? |the |ids)|(?<=, or )pass (?=an? |the )")
 _VERB_DROP = re.compile(r"\bdrop (?=the |those )")
+_LONGEST = 5000  # letters of a message that are read: patterns would take long on more, which nobody reads
 
 
 def is_role(role: str) -> bool:
@@ -112,6 +113,7 @@ def translate_message(
 
     Stored `paths`, the user's `names` of files and the names of `classes`, if there are several, are by role.
     """
+    message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
     # the target has a column more than the source: it may be what distinguishes several targets
     target = f"target ({paths.get('target')}) "
     only_in_target = f", {target}also has " in message and f"positive ({paths.get('positive')}) " not in message

@@ -19,7 +19,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priorshift.arrays import Floats, Index, Mask
-from priorshift.diagnosis.residuals import ColumnFeatures, FeatureMeans, Gram, Residual, inverse_noise, smallest_root
+from priorshift.diagnosis.residuals import (
+    ColumnFeatures,
+    FeatureMeans,
+    Gram,
+    feature_blocks,
+    fit_ratio,
+    inverse_noise,
+    smallest_root,
+)
 from priorshift.formatting import format_fixed, format_p, format_percent
 from priorshift.io.tables import Table
 from priorshift.problem import Source
@@ -95,6 +103,66 @@ def column_shifts(means: FeatureMeans, features: ColumnFeatures, table: Table) -
     return tuple(shifts)
 
 
+@dataclass(frozen=True, eq=False)
+class _ScaledMeans:
+    """b = E_T φ − E_P φ and a = E_U φ − E_P φ of features φ, scaled to equal noise, and their errors in resamples.
+
+    There may be many features, so that the errors are computed for a part of them at a time.
+    """
+
+    means: FeatureMeans  # not scaled
+    scale: Floats
+    b: Floats
+    a: Floats
+    noise: Gram  # mean products of the errors of b and a, of each feature
+
+    @classmethod
+    def build(cls, means: FeatureMeans, ratio: float) -> _ScaledMeans:
+        """Scale the features to equal noise of b − r·a at a ratio r."""
+        P, U, T = means
+        scale = inverse_noise(means, ratio)
+        scaled = cls(
+            means, scale, (T.value - P.value) * scale, (U.value - P.value) * scale, Gram(*np.empty((3, len(scale))))
+        )
+        for part in feature_blocks(len(scale)):
+            b, a = scaled.errors(part)
+            for mean_product, product in zip(scaled.noise, (b * b, a * b, a * a), strict=True):
+                mean_product[part] = product.mean(axis=0)
+        return scaled
+
+    def errors(self, part: slice) -> tuple[Floats, Floats]:
+        """Return the errors of b and of a of some features in each resample, shape (resamples, features)."""
+        P, U, T = (mean.noise[:, part] for mean in self.means)
+        return (T - P) * self.scale[part], (U - P) * self.scale[part]
+
+    def null_ratios(self, R: float, null_a: Floats, in_fit: Mask, noise: Gram) -> Floats:
+        """Return the R̂ of each resample under label shift, b = R·a, by the features in the fit; shape (resamples, 1).
+
+        `noise` is the sum of the mean products over these features.
+        """
+        products = np.zeros((3, len(self.means[0].noise)))  # ⟨b, b⟩, ⟨a, b⟩ and ⟨a, a⟩
+        for part in feature_blocks(len(self.scale)):
+            used = in_fit[part]
+            error_b, error_a = (error[:, used] for error in self.errors(part))
+            a = null_a[part][used]
+            products += Gram.from_vectors(R * a + error_b, a + error_a)
+        return np.asarray(smallest_root(Gram(*products), noise)[1])[:, None]
+
+    def null_squares(self, R: float, null_a: Floats, null_R: Floats, part: slice) -> Floats:
+        """Return the squared residual b − R̂·a of some features in each resample, over its variance."""
+        P, U, T = self.means
+        noise_b, noise_a = self.errors(part)
+        # the variance of a resample is the mean over all other resamples …
+        mean_variance = Gram(*(mean_product[part] for mean_product in self.noise)).residual_square(null_R)
+        variance = mean_variance + (mean_variance - (noise_b - null_R * noise_a) ** 2) / (len(null_R) - 1)
+        # … changed as its own sample variance would be, as in Student's statistic: a few outlying rows make it noisy
+        for mean, coefficient in ((P, 1 - null_R), (U, null_R), (T, 1.0)):
+            noise_squares = (mean.noise[:, part] * self.scale[part]) ** 2
+            variance = variance + coefficient**2 * (noise_squares.mean(axis=0) - noise_squares) / (mean.size - 1)
+        residual = R * null_a[part] + noise_b - null_R * (null_a[part] + noise_a)
+        return np.asarray(residual**2 / np.maximum(variance, np.maximum(_LEAST_VARIANCE * mean_variance, _TINY)))
+
+
 def _test_columns(
     means: FeatureMeans, column_index: Index, is_value: Mask, included: Mask, ratio: float
 ) -> tuple[Floats, Floats, Floats, Floats, float]:
@@ -105,36 +173,27 @@ def _test_columns(
     of each column, those of resamples (resamples × columns), the move of each feature in its own units, the size of it
     that chance alone exceeds anywhere with a probability of 5%, and R̂.
     """
-    P, U, T = means
-    scale = inverse_noise(means, ratio)
+    scaled = _ScaledMeans.build(means, ratio)
     in_fit = included[column_index]  # whether a feature takes part in the estimate of R
-    fitted, whole = Residual.fit(means, scale * in_fit), Residual.fit(means, scale)
-    R, noise_b, noise_a = fitted.ratio, whole.noise_b, whole.noise_a
-    # second moments of the noise of each feature, from which its variance at any ratio follows
-    noise = Gram((noise_b * noise_b).mean(axis=0), (noise_a * noise_b).mean(axis=0), (noise_a * noise_a).mean(axis=0))
-    # resamples under label shift, b = R̂·a, each with its own R̂; a is denoised in the features that R̂ was fitted to
-    null_a = np.where(in_fit, fitted.null_a, whole.a)
-    b, a = R * null_a + noise_b, null_a + noise_a
-    _, null_R = smallest_root(Gram.from_vectors(b[:, in_fit], a[:, in_fit]), fitted.noise)
-    null_R = null_R[:, None]
-    # the variance of a resample is the mean over all other resamples …
-    mean_variance = noise.residual_square(null_R)
-    variance = mean_variance + (mean_variance - (noise_b - null_R * noise_a) ** 2) / (len(null_R) - 1)
-    # … changed as its own sample variance would be, as in Student's statistic: a few outlying rows make it noisy
-    for mean, coefficient in ((P, 1 - null_R), (U, null_R), (T, 1.0)):
-        noise_squares = (mean.noise * scale) ** 2
-        variance = variance + coefficient**2 * (noise_squares.mean(axis=0) - noise_squares) / (mean.size - 1)
-    null_squares = (b - null_R * a) ** 2 / np.maximum(variance, np.maximum(_LEAST_VARIANCE * mean_variance, _TINY))
-    squares = (whole.b - R * whole.a) ** 2 / np.maximum(noise.residual_square(R), _TINY)
+    noise_in_fit = Gram(*(float(mean_product[in_fit].sum()) for mean_product in scaled.noise))
+    _, R, fitted_a = fit_ratio(scaled.b * in_fit, scaled.a * in_fit, noise_in_fit)
+    null_a = np.where(in_fit, fitted_a, scaled.a)  # denoised in the features that R̂ was fitted to
+    null_R = scaled.null_ratios(R, null_a, in_fit, noise_in_fit)
     # the statistic of a column is the weighted sum over its features of squared residuals over their variance
     weights = _membership(column_index, np.where(is_value, 1.0, _SHAPE_WEIGHT))
-    statistic, null = _normal_scores(squares @ weights, null_squares @ weights)
-    clipped, units = np.clip(R, 0.0, _LARGEST_RATIO), np.where(scale > 0, scale, 1.0)
-    moves = (whole.b - clipped * whole.a) / units
-    # the largest resampled move of any column, in standard errors
-    largest = np.sqrt(null_squares[:, is_value].max(axis=1, initial=0.0))
-    by_chance = np.quantile(largest, 1 - _LEVEL) * np.sqrt(np.maximum(noise.residual_square(clipped), 0.0)) / units
-    return statistic, null, moves, by_chance, R
+    null, largest = np.zeros((len(null_R), weights.shape[1])), np.zeros(len(null_R))
+    for part in feature_blocks(len(is_value)):
+        null_squares = scaled.null_squares(R, null_a, null_R, part)
+        columns = np.unique(column_index[part])
+        null[:, columns] += null_squares @ weights[part][:, columns]
+        # the largest resampled move of any column, in squared standard errors
+        largest = np.maximum(largest, null_squares[:, is_value[part]].max(axis=1, initial=0.0))
+    squares = (scaled.b - R * scaled.a) ** 2 / np.maximum(scaled.noise.residual_square(R), _TINY)
+    statistic, null = _normal_scores(squares @ weights, null)
+    clipped, units = np.clip(R, 0.0, _LARGEST_RATIO), np.where(scaled.scale > 0, scaled.scale, 1.0)
+    moves = (scaled.b - clipped * scaled.a) / units
+    errors = np.sqrt(np.maximum(scaled.noise.residual_square(clipped), 0.0)) / units
+    return statistic, null, moves, np.quantile(np.sqrt(largest), 1 - _LEVEL) * errors, R
 
 
 def _normal_scores(statistic: Floats, null: Floats) -> tuple[Floats, Floats]:

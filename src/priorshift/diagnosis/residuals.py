@@ -22,7 +22,7 @@ seed, cross-fitted so often that folds matter little. A user's own model keeps i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ from priorshift.scores.witness import Witness
 Signs = NDArray[np.int8]  # shape (resamples, observations)
 Singles = NDArray[np.float32]
 _BLOCK_VALUES = 2**22  # signs and features in memory at a time
+_BLOCK_FEATURES = 512  # whose resamples are in memory at a time
 _LARGEST_RATIO = 1e3  # bound on |r|
 _CLEAR_DIRECTION = 3.0  # multiple of its noise that ‖a‖² must exceed before the direction of a is trusted
 _TINY = 1e-300
@@ -134,7 +135,7 @@ class FeatureMean:
         `features` returns the features of a slice of the rows, shape (rows, features); rows are taken by blocks.
         """
         value: Any = 0.0
-        noise: Any = 0.0
+        noise = np.empty((len(signs), 0))
         sign_sums = np.zeros(len(signs))
         block = max(1, _BLOCK_VALUES // len(signs))
         for first in range(0, len(sample.mass), block):
@@ -143,10 +144,15 @@ class FeatureMean:
             # single precision: six digits of the noise are enough
             weights = signs[:, sample.observation[rows]] * mass.astype(np.float32)
             value = value + mass @ phi
-            noise = noise + (weights @ phi.astype(np.float32)).astype(np.float64)
+            if first == 0:
+                noise = np.zeros((len(signs), phi.shape[1]))
+            noise += weights @ phi.astype(np.float32)
             sign_sums += weights.sum(axis=1)
-        size = sample.size  # the factor below is Bessel's correction
-        return cls(value, (noise - sign_sums[:, None] * value) * np.sqrt(size / (size - 1)), size)
+        size = sample.size
+        for row, sign_sum in zip(noise, sign_sums, strict=True):  # a row at a time needs no second array
+            row -= sign_sum * value
+        noise *= np.sqrt(size / (size - 1))  # Bessel's correction
+        return cls(value, noise, size)
 
 
 FeatureMeans = Sequence[FeatureMean]  # of P, U and T
@@ -158,8 +164,18 @@ def inverse_noise(means: FeatureMeans, ratio: float) -> Floats:
     It is 0 for a constant feature, which has no noise.
     """
     P, U, T = means
-    spread = np.sqrt(((T.noise - (1 - ratio) * P.noise - ratio * U.noise) ** 2).mean(axis=0))
+    variance = np.empty(len(P.value))
+    for part in feature_blocks(len(variance)):
+        noise = T.noise[:, part] - (1 - ratio) * P.noise[:, part] - ratio * U.noise[:, part]
+        variance[part] = (noise**2).mean(axis=0)
+    spread = np.sqrt(variance)
     return np.where(spread > 0, 1 / np.maximum(spread, _TINY), 0.0)
+
+
+def feature_blocks(count: int) -> Iterator[slice]:
+    """Yield slices of so few of `count` features that the values of all resamples take little memory."""
+    for first in range(0, count, _BLOCK_FEATURES):
+        yield slice(first, first + _BLOCK_FEATURES)
 
 
 class Gram(NamedTuple):
@@ -199,6 +215,21 @@ def smallest_root(M: Gram, N: Gram) -> tuple[Any, Any]:
     return np.where(negative, M.bb / max(N.bb, _TINY), root), np.where(negative, 0.0, r)
 
 
+def fit_ratio(b: Floats, a: Floats, noise: Gram) -> tuple[float, float, Floats]:
+    """Return λ and R̂ of features with these b and a, and a under the null hypothesis of label shift, without noise.
+
+    `noise` is the mean Gram matrix of the errors of b and a.
+    """
+    statistic, ratio = smallest_root(Gram.from_vectors(b, a), noise)
+    R = float(ratio)
+    # a given b = R·a: its regression on the residual e, whose noise is correlated with that of a
+    e, variance, covariance = b - R * a, max(float(noise.residual_square(R)), _TINY), noise.ab - R * noise.aa
+    nearest = a - covariance / variance * e
+    # shrunk so that its squared length has no noise: the share of signal in it
+    signal = 1 - (noise.aa - covariance**2 / variance) / max(float(nearest @ nearest), _TINY)
+    return float(statistic), R, np.asarray(nearest * np.sqrt(max(signal, 0.0)))
+
+
 @dataclass(frozen=True, eq=False)
 class Residual:
     """The residual b − R̂·a of some features, with the ratio R̂ that minimises λ."""
@@ -222,15 +253,8 @@ class Residual:
         b, a = T.value - P.value, U.value - P.value
         noise_b, noise_a = T.noise - P.noise, U.noise - P.noise
         N = Gram(*(float(np.mean(products)) for products in Gram.from_vectors(noise_b, noise_a)))
-        statistic, ratio = smallest_root(Gram.from_vectors(b, a), N)
-        R = float(ratio)
-        # a given b = R·a: its regression on the residual e, whose noise is correlated with that of a
-        e, variance, covariance = b - R * a, max(float(N.residual_square(R)), _TINY), N.ab - R * N.aa
-        nearest = a - covariance / variance * e
-        # shrunk so that its squared length has no noise: the share of signal in it
-        signal = 1 - (N.aa - covariance**2 / variance) / max(float(nearest @ nearest), _TINY)
-        null_a = nearest * np.sqrt(max(signal, 0.0))
-        return cls(b, a, noise_b, noise_a, N, float(statistic), R, null_a)
+        statistic, R, null_a = fit_ratio(b, a, N)
+        return cls(b, a, noise_b, noise_a, N, statistic, R, null_a)
 
     def null_statistics(self) -> Floats | None:
         """Return λ of each resample under label shift, b = R̂·a plus noise; None where features have no noise."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 from xml.parsers import expat
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from priorshift.result_tables import csv_line, to_plain
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BLOCK = 1 << 16  # bytes of a part of the archive that are parsed at a time
-_COLUMN = re.compile("([A-Z]{1,3})[0-9]")  # of a cell, such as AB12
+_COLUMN = re.compile("([A-Za-z]{1,3})[0-9]")  # of a cell, such as AB12
 _DIGITS = 20  # of the number of a stored text, at most
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
 # what Excel shows in place of a value that it cannot compute
@@ -73,9 +73,7 @@ def _read_rows(path: Path, name: str, sheet_name: str | None) -> SheetRows:
         found, numbers = [], array("q")
         for number, row in enumerate(_iter_rows(sheet), 1):
             if number > _MOST_ROWS:
-                raise InputError(
-                    f"{name} has more than {_MOST_ROWS:,} rows, which Excel does not allow; save it again."
-                )
+                raise _too_many_rows(name)
             if not all(map(_is_empty, row)):
                 found.append(row)
                 numbers.append(number)
@@ -106,13 +104,13 @@ def _open_sheet(path: Path, name: str, sheet_name: str | None) -> Iterator[tuple
     try:
         with path.open("rb") as file:  # opened here, since openpyxl 3.1.2 does not close it
             with ZipFile(file) as archive:
-                _refuse_document_types(archive)
+                _check_parts(archive)
             file.seek(0)
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of styles that it does not know
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheets = {sheet.title: sheet for sheet in book.worksheets}
             if sheet_name is None:
-                filled = [title for title, sheet in sheets.items() if _has_cells(sheet)] or list(sheets)
+                filled = _filled_sheets(sheets, name) or list(sheets)
                 if len(filled) != 1:
                     names = ", ".join(map(repr, filled)) or "none with cells"
                     raise InputError(f"{name} has the sheets {names}; name one (sheet=…, --sheet NAME or ROLE=NAME).")
@@ -143,9 +141,26 @@ def _damaged(name: str) -> InputError:
     return InputError(f"{name} is damaged, or is not an Excel workbook (.xlsx); save it again.")
 
 
-def _has_cells(sheet: Any) -> bool:
-    """Return whether any cell of a sheet has a value."""
-    return any(not _is_empty(value) for row in _iter_rows(sheet) for value in row)
+def _too_many_rows(name: str) -> InputError:
+    """Return the error for a sheet with more rows than Excel allows."""
+    return InputError(f"{name} has more than {_MOST_ROWS:,} rows, which Excel does not allow; save it again.")
+
+
+def _filled_sheets(sheets: Mapping[str, Any], name: str) -> list[str]:
+    """Return the names of the sheets in which a cell has a value.
+
+    The empty rows before it are limited, in all sheets together: a row with a large number stands for many empty ones.
+    """
+    filled, empty = [], 0
+    for title, sheet in sheets.items():
+        for row in _iter_rows(sheet):
+            if not all(map(_is_empty, row)):
+                filled.append(title)
+                break
+            empty += 1
+            if empty > _MOST_ROWS:
+                raise _too_many_rows(name)
+    return filled
 
 
 class _PartScan:
@@ -162,8 +177,9 @@ class _PartScan:
 
         With the `lengths` of the stored texts, those of the texts that cells refer to are added up.
         """
-        self.rows = self.columns = self.cells = self.column = 0
+        self.rows = self.columns = self.cells = self.row = self.column = 0
         self.has_uncomputed = self.is_uncomputed = self.has_element = False
+        self.is_malformed = False  # from some place on, which openpyxl reaches only after the rows before it
         self.text_lengths = array("q")  # of the texts that this part stores
         self.references = self.characters = 0  # cells that refer to a stored text, and the characters of these
         self._in_value = False
@@ -172,10 +188,13 @@ class _PartScan:
         self._parser.StartDoctypeDeclHandler = self._refuse
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
         with archive.open(part) as file:
-            while (block := file.read(_BLOCK)) and not (only_start and self.has_element):
-                self._parser.Parse(block, False)
-            if not only_start:
-                self._parser.Parse(b"", True)
+            try:
+                while (block := file.read(_BLOCK)) and not (only_start and self.has_element):
+                    self._parser.Parse(block, False)
+                if not only_start:
+                    self._parser.Parse(b"", True)
+            except expat.ExpatError:
+                self.is_malformed = True
 
     @staticmethod
     def _refuse(*_: Any) -> None:
@@ -198,7 +217,9 @@ class _PartScan:
                     self._parser.CharacterDataHandler = self._text
                     self._number = " "  # the digits of the number follow
         elif tag == "row":
-            self.rows, self.column = self.rows + 1, 0
+            # rows that are left out before it count, since openpyxl yields them
+            self.row, self.column = int(float(attributes.get("r") or self.row + 1)), 0
+            self.rows = max(self.rows, self.row)
         elif tag == "f":
             self.is_uncomputed = True
             self._parser.CharacterDataHandler = self._text
@@ -241,16 +262,15 @@ class _DocumentTypeError(ValueError):
 
 def _column_number(letters: str) -> int:
     """Return the number of a column, 28 for AB."""
-    return sum(26**k * (ord(letter) - 64) for k, letter in enumerate(reversed(letters)))
+    return sum(26**k * (ord(letter) - 64) for k, letter in enumerate(reversed(letters.upper())))
 
 
-def _refuse_document_types(archive: ZipFile) -> None:
-    """Raise ValueError if a part of the archive that is XML declares a document type."""
-    for part in archive.namelist():
-        try:
-            _PartScan(archive, part, only_start=True)
-        except expat.ExpatError:  # not XML, such as a picture, which openpyxl does not parse
-            continue
+def _check_parts(archive: ZipFile) -> None:
+    """Raise ValueError if a part of the archive declares a document type, or is compressed as Excel never does."""
+    for entry in archive.infolist():
+        if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            raise ValueError
+        _PartScan(archive, entry.filename, only_start=True)
 
 
 def _is_empty(value: Any) -> bool:
@@ -354,8 +374,11 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
     """
     try:
         with ZipFile(path) as archive:
-            _refuse_document_types(archive)
-            scans = {part: scan for part in archive.namelist() if (scan := _scan_if_xml(archive, part)) is not None}
+            _check_parts(archive)
+            # any part may be a sheet; those that are not XML have no rows
+            scans = {part: _PartScan(archive, part) for part in archive.namelist()}
+            if any(scan.is_malformed and _SHEET.fullmatch(part) for part, scan in scans.items()):
+                raise ValueError
             # the longest text of each number, since any part may be the one that stores texts
             stored = (scan.text_lengths for scan in scans.values())
             lengths = array("q", map(max, zip_longest(*stored, fillvalue=0)))
@@ -369,13 +392,3 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
     sizes = [(scan.rows, scan.columns, max(scan.cells, scan.rows * scan.columns)) for scan in scans.values()]
     rows, columns, cells = map(max, zip((0, 0, 0), *sizes, strict=True))
     return rows, columns, cells, characters
-
-
-def _scan_if_xml(archive: ZipFile, part: str) -> _PartScan | None:
-    """Scan a part of the archive, any of which may be a sheet; None if it is not XML."""
-    try:
-        return _PartScan(archive, part)
-    except expat.ExpatError:
-        if _SHEET.fullmatch(part):
-            raise
-        return None

@@ -99,7 +99,7 @@ class SeriesLog:
             raise InputError(f"{path} cannot be read ({error.strerror or error}); name another file.") from None
         *lines, rest = content.split(b"\n")
         log.size, log.is_torn = len(content) - len(rest), bool(rest)
-        if rest and not (rest.startswith(_FIRST) or _FIRST.startswith(rest)):
+        if not _begins_line(rest):
             raise foreign
         for line in lines:
             try:
@@ -133,11 +133,22 @@ class SeriesLog:
             raise InputError(f"Cannot write {self.path}: {error.strerror or error}. The state was written.") from None
 
 
-_FIRST = b'{"series": "'  # with which each line begins
+# how each line begins, around the name of the series
+_FIRST, _SECOND = b'{"series": "', b'", "batch": "'
+_NAME = re.compile(rb'(?:[^"\\]|\\.)*\\?', re.DOTALL)  # of a series, whose last escape may be cut
 # a line as `SeriesLog.append` writes it, whose names need no escapes
 _LINE = re.compile(
     rb'\{"series": "([^"\\]*)", "batch": "([^"\\]*)", "time": .*, "digest": "([^"\\]*)", "replaced": (?:true|false)\}'
 )
+
+
+def _begins_line(text: bytes) -> bool:
+    """Return whether a text is the beginning of a line of a log, which may end anywhere."""
+    if len(text) <= len(_FIRST):
+        return _FIRST.startswith(text)
+    name = _NAME.match(text, len(_FIRST))
+    after = text[name.end() :] if name else b""
+    return text.startswith(_FIRST) and (after.startswith(_SECOND) or _SECOND.startswith(after))
 
 
 def _read_key(line: bytes) -> tuple[str, str, str]:

@@ -62,10 +62,16 @@ class Starts:
     def __len__(self) -> int:
         return len(self.batch)
 
-    def check(self) -> None:
-        """Raise ValueError unless there is one value of each kind for each start, all of them finite."""
+    def check(self, pool: Floats) -> None:
+        """Raise ValueError unless there is one value of each kind for each start, all of them finite and possible.
+
+        `pool` are the units of the reference at each level.
+        """
         kinds = (self.batch, self.before, self.counts, self.log_wealth)
         if any(len(kind) != len(self) or not np.isfinite(kind).all() for kind in kinds) or (self.counts < 0).any():
+            raise ValueError
+        units = float(pool.sum() + self.counts.sum())
+        if not ((self.before >= 0) & (self.before <= units)).all():
             raise ValueError
 
     def add(self, batch: int, before: float) -> None:

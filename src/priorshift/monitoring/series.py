@@ -390,7 +390,7 @@ class Series:
             np.array(stored["counts"], dtype=float).reshape(-1, levels),
             np.array(stored["log_wealth"], dtype=float).reshape(-1, changes),
         )
-        self.change.starts.check()
+        self.change.starts.check(self.change.pool)
         stored = state["assumption"]
         edges = grids.feature_edges if stored["edges"] is None else np.array(stored["edges"], dtype=float)
         self.assumption.edges = edges.reshape(grids.feature_edges.shape)

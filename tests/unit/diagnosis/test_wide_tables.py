@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from priorshift.diagnosis.columns import column_shifts, regression
-from priorshift.diagnosis.residuals import ColumnFeatures, FeatureMean
+from priorshift.diagnosis.residuals import ColumnFeatures, FeatureMean, WeightedSample, random_signs
 from priorshift.io.tables import Table
 
 WIDE = 3000  # a square matrix of this size has 72 MB
@@ -42,3 +42,21 @@ def test_a_test_of_many_columns_needs_no_square_matrix():
     every, is_value = np.arange(WIDE), np.ones(WIDE, dtype=bool)
     features = ColumnFeatures(every, is_value, every, np.ones(WIDE), {})
     assert peak_mb(column_shifts, means, features, Table("unlabeled", np.empty((0, WIDE)))) < 30
+
+
+def test_the_memory_of_a_test_of_many_columns_is_smaller_than_its_resamples():
+    """The errors of all features in all resamples are 38 MB for each sample; several copies of them would be 400 MB."""
+    rng = np.random.default_rng(0)
+    features = 4 * WIDE
+    means = [FeatureMean(rng.normal(size=features), rng.normal(size=(400, features)), 50.0) for _ in "PUT"]
+    column, is_value = np.arange(features) // 4, np.arange(features) % 4 == 0
+    columns = ColumnFeatures(column, is_value, column, np.ones(WIDE), {})
+    assert peak_mb(column_shifts, means, columns, Table("unlabeled", np.empty((0, WIDE)))) < 120
+
+
+def test_the_errors_of_a_mean_are_stored_once():
+    rng = np.random.default_rng(0)
+    sample = WeightedSample(np.full(60, 1 / 60), np.arange(60))
+    signs = random_signs([sample], 400, rng)
+    values = rng.normal(size=(60, 4 * WIDE))
+    assert peak_mb(FeatureMean.resample, sample, signs, values.__getitem__) < 1.75 * 8 * 400 * 4 * WIDE / 1e6

@@ -17,6 +17,7 @@ from priorshift.io.readers import read_table
 
 openpyxl = pytest.importorskip("openpyxl")
 from priorshift.app.fields import read_value
+from priorshift.app.settings import translate_message
 from priorshift.app.uploads import Limits
 from priorshift.io.workbooks import workbook_size, write_workbook
 
@@ -44,6 +45,72 @@ def workbook_of_references(path: Path, numbers) -> Path:
     sheet = f'<worksheet xmlns="{NAMESPACE}"><sheetData>{cells}</sheetData></worksheet>'.encode()
     stored = f'<sst xmlns="{NAMESPACE}">{texts}</sst>'.encode()
     return workbook(path, lambda _: sheet, sharedStrings=stored)
+
+
+def sheet_of(rows: bytes) -> bytes:
+    """Return a sheet with these rows."""
+    return f'<worksheet xmlns="{NAMESPACE}"><sheetData>'.encode() + rows + b"</sheetData></worksheet>"
+
+
+@pytest.mark.parametrize("number", [b"1000000000000000", b"1e15", b"1e400"])
+def test_a_row_with_a_huge_number_is_refused(tmp_path, number):
+    """The rows before it would be read as empty rows."""
+    path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet.replace(b'<row r="1"', b'<row r="%s"' % number))
+    with pytest.raises(InputError, match=r"rows|damaged"):
+        read_table(path, "t")
+    with pytest.raises(InputError, match=r"rows|damaged"):
+        Limits().check_file(path, "t.xlsx")
+
+
+def test_empty_rows_are_limited_in_all_sheets_together(tmp_path):
+    """Forty sheets refer to one part, whose only row says that a million empty ones precede it."""
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    link = f'<Relationship Id="rE" Type="{office}/worksheet" Target="/xl/worksheets/e.xml"/></Relationships>'
+    sheets = "".join(f'<sheet xmlns:r="{office}" name="s{k}" sheetId="{k}" r:id="rE"/>' for k in range(9, 49))
+    more = {"worksheets/e": sheet_of(b'<row r="1000000"/>')}
+    path = workbook(
+        tmp_path / "t.xlsx",
+        lambda book: book.replace(b"</sheets>", sheets.encode() + b"</sheets>"),
+        "xl/workbook.xml",
+        **more,
+    )
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["xl/_rels/workbook.xml.rels"] = parts["xl/_rels/workbook.xml.rels"].replace(
+        b"</Relationships>", link.encode()
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    start = time.process_time()
+    with pytest.raises(InputError, match="rows"):
+        read_table(path, "t")
+    assert time.process_time() - start < 20  # twenty times as long, if every sheet were read
+
+
+def test_limits_count_columns_in_lower_case(tmp_path):
+    rows = b"".join(b'<row><c r="xfd%d"><v>1</v></c></row>' % k for k in range(1, 41))
+    path = workbook(tmp_path / "t.xlsx", lambda _: sheet_of(rows))
+    assert workbook_size(path, "t", 10**6)[:3] == (40, 16_384, 40 * 16_384)
+
+
+def test_limits_count_what_precedes_a_malformed_end_in_any_part(tmp_path):
+    rows = b"".join(b'<row><c r="XFD%d"><v>1</v></c></row>' % k for k in range(1, 41))
+    path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet, **{"x/s": sheet_of(rows) + b"<bad"})
+    assert workbook_size(path, "t", 10**6)[:3] == (40, 16_384, 40 * 16_384)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_workbook_that_is_compressed_as_excel_never_does_is_refused(tmp_path, compression):
+    path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    for read in (lambda: read_table(path, "t"), lambda: workbook_size(path, "t", 10**6)):
+        with pytest.raises(InputError, match="damaged"):
+            read()
 
 
 def test_many_unfinished_formulas_take_no_time(tmp_path):
@@ -167,3 +234,14 @@ def test_long_texts_are_no_numbers_and_take_no_time(parse):
     with pytest.raises(InputError) as refused:
         parse("-" * 4_000_000 + "%")
     assert time.process_time() - start < 1 and len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["pass missing=[", "pass columns={'a': 'day-first'} or 'month-first' (", " (drop=['a'], --drop ", " (drop=['"],
+)
+def test_the_app_translates_long_messages_in_no_time(part):
+    start = time.process_time()
+    message = translate_message(part * 100_000, {}, {})
+    assert len(message) < 10_000
+    assert time.process_time() - start < 1  # minutes, if the time were quadratic

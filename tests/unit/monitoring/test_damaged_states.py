@@ -10,6 +10,7 @@ import pytest
 
 import priorshift as ps
 from priorshift.errors import InputError
+from priorshift.monitoring.rules import ChangeRule
 
 
 def table(share, count, seed):
@@ -43,6 +44,20 @@ def test_an_unchanged_state_is_read(stored, tmp_path):
     assert len(ps.Monitor.load(stored[0], tmp_path / "state.json").points) == 3
 
 
+def add_start(series, batch, before):
+    """Replace the starts of the change rule by one."""
+    rule = series["rules"]["change"]
+    changes = len(ChangeRule(np.zeros(1), np.zeros(2), np.array(rule["shape"])).shifts)
+    rule.update(batch=[batch], before=[before], counts=[[0] * len(rule["pool"])], log_wealth=[[0.0] * changes])
+
+
+def test_a_possible_start_is_read(stored, tmp_path):
+    state = copy.deepcopy(stored[1])
+    add_start(state["series"][""], 0, 1.0)
+    (tmp_path / "state.json").write_text(seal(state))
+    assert len(ps.Monitor.load(stored[0], tmp_path / "state.json").points) == 3
+
+
 CHANGES = {
     "a share that is a huge integer": lambda s: s["points"]["low"].__setitem__(0, 10**20),
     "a share above 1": lambda s: s["points"]["value"].__setitem__(0, 1e308),
@@ -65,9 +80,9 @@ CHANGES = {
     "shape": lambda s: s["rules"]["change"].update(shape=[0.0]),
     "edges": lambda s: s["rules"]["assumption"].update(edges=[[0.0]]),
     "not a number": lambda s: s["rules"]["assumption"]["log_wealth"].__setitem__(0, float("nan")),
-    "start beyond the batches": lambda s: s["rules"]["change"].update(
-        batch=[99], before=[1.0], counts=[[0] * len(s["rules"]["change"]["pool"])], log_wealth=[[0.0] * 18]
-    ),
+    "start before the first unit": lambda s: add_start(s, 0, -1.0),
+    "start after the last unit": lambda s: add_start(s, 0, 1e12),
+    "start beyond the batches": lambda s: add_start(s, 99, 1.0),
 }
 
 

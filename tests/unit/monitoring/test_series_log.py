@@ -35,3 +35,21 @@ def test_other_files_are_refused(content, tmp_path):
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match="not a log"):
         SeriesLog.read(path)
+
+
+@pytest.mark.parametrize("series", NAMES)
+def test_a_line_may_be_torn_anywhere(series, tmp_path):
+    path, whole = tmp_path / "series.jsonl", line(series, "monday").encode()
+    for end in range(len(whole)):
+        path.write_bytes(line("", "sunday").encode() + whole[:end])
+        log = SeriesLog.read(path)
+        assert log.is_torn == (end > 0)
+        assert set(log.digests) == {("", "sunday")}
+
+
+@pytest.mark.parametrize("rest", ['{"series": "my catalogue", "items": [1, 2]}', '{"series": "a"}', '{"name": "a"}'])
+def test_another_file_without_a_line_feed_is_refused(rest, tmp_path):
+    path = tmp_path / "catalogue.json"
+    path.write_text(rest, encoding="utf-8")
+    with pytest.raises(InputError, match="not a log"):
+        SeriesLog.read(path)
