@@ -105,6 +105,18 @@ def test_repeated_rows_of_one_observation_change_nothing():
     np.testing.assert_allclose(repeated, once, rtol=1e-9)
 
 
+def test_the_excess_includes_the_error_of_one_more_row_in_each_sample():
+    """The same samples with a large stated size, in which one row does not count, have an error without it."""
+    samples, b = random_samples(np.random.default_rng(4), (30, 30, 40))
+    masks = [np.ones(len(sample.mass), dtype=bool) for sample in samples]
+    functions = [np.zeros(len(sample.mass)) for sample in samples]
+    functions[-1][::5] = 1.0
+    large = [SampleValues(s.h, s.mass, s.observation, 1e9) for s in samples]
+    error, without = (_test_excess(functions, values, masks).error for values in (samples, large))
+    one_row = np.sum((np.append(b, 1) / [30, 30, 40, 100]) ** 2)  # relative to the largest value of the function
+    assert one_row <= error**2 - without**2 <= 1.2 * one_row  # and Bessel's correction
+
+
 def test_a_split_keeps_observations_together_and_halves_every_sample():
     rng = np.random.default_rng(3)
     first = SampleValues(np.zeros((30, 1)), np.full(30, 1 / 30), np.arange(30) // 3, 10.0)
