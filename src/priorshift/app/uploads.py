@@ -7,13 +7,16 @@ the limits before it is read.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import csv
 import errno
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedWriter
+from itertools import dropwhile
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -104,12 +107,28 @@ class Limits:
                 self._check(name, line_bytes, "bytes in a line", self.line_bytes, "check whether it is a table")
                 self._check(name, n_lines - 1, "rows", self.rows)  # less the header
                 self._check(name, max(n_marks.values()), "cells", self.cells)
-        with open_text(text) as file:
-            first_line = next((line for line in file if line.strip()), "")
-        self.check_columns(name, 1 + max(first_line.count(mark.decode()) for mark in _SEPARATORS))
+        self.check_columns(name, self._header_columns(text, name))
         n_cells = n_lines + max(n_marks.values())
         if n_cells > self.text_cells and not has_only_numbers(text, name):
             self._check(name, n_cells, _TEXT_CELLS, self.text_cells)
+
+    def _header_columns(self, text: Source, name: str) -> int:
+        """Return the largest number of columns that the header of CSV text may have; quoted names may have lines."""
+
+        def limited(lines: Iterable[str]) -> Iterator[str]:
+            """Yield lines, until they are too long for a header."""
+            length = 0
+            for line in lines:
+                length += len(line)
+                self._check(name, length, "bytes in a line", self.line_bytes, "check whether it is a table")
+                yield line
+
+        columns = [1]
+        for mark in _SEPARATORS:
+            with open_text(text) as file, contextlib.suppress(csv.Error):  # of a name that is too long to be read
+                lines = limited(dropwhile(str.isspace, file))
+                columns.append(len(next(csv.reader(lines, delimiter=mark.decode()), [])))
+        return max(columns)
 
     def _check_workbook(self, path: Path, name: str) -> None:
         """Refuse an Excel file beyond the limits."""

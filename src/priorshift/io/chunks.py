@@ -5,10 +5,10 @@ A sample (:class:`Chunks`) consists of parts (:class:`Part`), such as files, and
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -499,7 +499,14 @@ def _is_table(source: Any) -> bool:
 
 def check_distinct_files(sources: Sequence[Any], name: str) -> None:
     """Refuse a list of sources for sample `name` that has a file twice, since its rows would count twice."""
-    paths = Counter(os.path.realpath(source) for source in sources if isinstance(source, (str, Path)))
-    for path, times in paths.items():
-        if times > 1:
+    found: dict[tuple[int, int], list[str]] = {}  # by the file, which may have several names
+    for source in sources:
+        if not isinstance(source, (str, Path)):
+            continue
+        path = os.path.realpath(source)
+        with contextlib.suppress(OSError):  # a file that does not exist is refused when it is read
+            stated = os.stat(path)
+            found.setdefault((stated.st_dev, stated.st_ino), []).append(path)
+    for path, *others in found.values():
+        if others:
             raise InputError(f"{name} names {path} more than once, so its rows would count twice; name each file once.")

@@ -328,6 +328,9 @@ def _open_parquet(path: Path, name: str, buffer: int = 0, encoded: Sequence[str]
     try:
         options: dict[str, Any] = {"buffer_size": buffer, "pre_buffer": not buffer, "read_dictionary": list(encoded)}
         with parquet.ParquetFile(path, **options) as file:
+            metadata = file.metadata
+            if metadata.num_rows != sum(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)):
+                raise damaged_parquet(name)
             yield file
     except (ArrowException, OSError, UnicodeDecodeError):
         raise damaged_parquet(name) from None
@@ -347,7 +350,7 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
         if not features:
             raise empty_table_error(name, (file.metadata.num_rows, 0), [*dropped, *extra])
         _check_types(file.schema_arrow, features, name)
-        values = _parquet_numbers(file, features)
+        values = _parquet_numbers(file, features, name)
         other_columns = [*features, *extra] if values is None else extra
         arrow_table = file.read(columns=other_columns).select(other_columns)
     if values is None:
@@ -364,8 +367,11 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
     return check_finite(Table(name, values, **other_fields), largest)
 
 
-def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
-    """Read the features of a Parquet file as a matrix; None if one has a null cell or does not hold plain numbers."""
+def _parquet_numbers(file: Any, features: Sequence[str], name: str) -> NDArray[Any] | None:
+    """Read the features of a Parquet file as a matrix; None if one has a null cell or does not hold plain numbers.
+
+    A file whose pages have other numbers of rows than it states is refused.
+    """
     from pyarrow import types
 
     schema = file.schema_arrow  # converted anew at each access, in time proportional to the number of columns
@@ -377,12 +383,16 @@ def _parquet_numbers(file: Any, features: Sequence[str]) -> NDArray[Any] | None:
     values = np.empty((file.metadata.num_rows, len(features)), common if common.kind == "f" else np.float64)
     rows_before = 0
     for block in file.iter_batches(_ROWS, columns=list(features)):
+        if rows_before + len(block) > len(values):
+            raise damaged_parquet(name)
         for k, column in enumerate(features):
             cells = block.column(column)
             if cells.null_count:
                 return None
             values[rows_before : rows_before + len(block), k] = cells.to_numpy(zero_copy_only=False)
         rows_before += len(block)
+    if rows_before != len(values):
+        raise damaged_parquet(name)
     return values
 
 
@@ -405,10 +415,10 @@ def _check_types(schema: Any, columns: Iterable[str], name: str) -> None:
 
 
 def text_columns(path: Path, name: str) -> dict[str, int]:
-    """Return the columns of a Parquet file whose cells have no fixed size, with their decompressed bytes.
+    """Return the columns of a Parquet file whose cells become Python objects, with their decompressed bytes.
 
-    Columns that hold lists, mappings or bytes are refused. Nothing but the metadata is read, which a damaged or forged
-    file may state wrongly.
+    Those are texts, decimals and times of day. Columns that hold lists, mappings or bytes are refused. Nothing but the
+    metadata is read, which a damaged or forged file may state wrongly.
     """
     from pyarrow import types
 
@@ -416,8 +426,11 @@ def text_columns(path: Path, name: str) -> dict[str, int]:
         schema, metadata = file.schema_arrow, file.metadata
         check_columns(name, schema.names, ())
         _check_types(schema, schema.names, name)
-        has_fixed_size = (types.is_primitive, types.is_boolean, types.is_null, types.is_decimal)
-        texts = [k for k, field in enumerate(schema) if not any(check(field.type) for check in has_fixed_size)]
+        becomes_array = (
+            types.is_boolean, types.is_null, types.is_integer, types.is_floating, types.is_date, types.is_timestamp,
+            types.is_duration,
+        )  # fmt: skip
+        texts = [k for k, field in enumerate(schema) if not any(check(field.type) for check in becomes_array)]
         groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
         return {schema.names[k]: sum(group.column(k).total_uncompressed_size for group in groups) for k in texts}
 

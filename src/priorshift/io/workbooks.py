@@ -26,9 +26,14 @@ from priorshift.result_tables import csv_line, to_plain
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BLOCK = 1 << 16  # bytes of a part of the archive that are parsed at a time
-_COLUMN = re.compile("([A-Za-z]{1,3})[0-9]")  # of a cell, such as AB12
+_PLACE = re.compile("([A-Za-z]{1,3})[0-9]+")  # of a cell, such as AB12
+_ROW = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}row"  # whose children are cells, whatever their names
 _DIGITS = 20  # of the number of a stored text, at most
-_MOST_ROWS = 1_048_576  # of a sheet in Excel
+_MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384  # of a sheet in Excel
+# XML elements in the app: outside rows and stored texts, such as formats, names and comments; within all stored texts
+_MOST_OTHERS, _MOST_STORED = 300_000, 6_000_000
+# elements within a row for each of its cells, and within stored texts for each cell that refers to one
+_ELEMENTS_OF_CELL, _ELEMENTS_OF_TEXT = 10, 4
 # what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 _DAMAGE = (
@@ -70,6 +75,8 @@ def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
 def _read_rows(path: Path, name: str, sheet_name: str | None) -> SheetRows:
     """Read the rows of a sheet that are not empty; refuse a sheet without any, or with formulas that have no value."""
     with _open_sheet(path, name, sheet_name) as (sheet, title):
+        part = getattr(sheet, "_worksheet_path", None)
+        scan = None if part is None else _scan_sheet(path, part)  # first, since it refuses columns beyond Excel's
         found, numbers = [], array("q")
         for number, row in enumerate(_iter_rows(sheet), 1):
             if number > _MOST_ROWS:
@@ -77,11 +84,10 @@ def _read_rows(path: Path, name: str, sheet_name: str | None) -> SheetRows:
             if not all(map(_is_empty, row)):
                 found.append(row)
                 numbers.append(number)
-        part = getattr(sheet, "_worksheet_path", None)
     if not found:
         raise InputError(f"{name} has no cells in sheet {title!r}; name another sheet, or fill it.")
     width = max(map(len, found))
-    if part is not None and _scan_sheet(path, part).has_uncomputed:
+    if scan is not None and scan.has_uncomputed:
         raise InputError(
             f"{name} has formulas without values in sheet {title!r}; open it in Excel or LibreOffice and save it."
         )
@@ -178,10 +184,13 @@ class _PartScan:
         With the `lengths` of the stored texts, those of the texts that cells refer to are added up.
         """
         self.rows = self.columns = self.cells = self.row = self.column = 0
+        self.elements = {"": 0, "row": 0, "si": 0}  # within rows, stored texts and anything else
         self.has_uncomputed = self.is_uncomputed = self.has_element = False
         self.is_malformed = False  # from some place on, which openpyxl reaches only after the rows before it
         self.text_lengths = array("q")  # of the texts that this part stores
         self.references = self.characters = 0  # cells that refer to a stored text, and the characters of these
+        self._path: list[str] = []  # names of the elements that are open
+        self._within, self._depth = "", 0  # kind of the outermost open element of a kind, and its depth
         self._in_value = False
         self._lengths, self._number = lengths, ""
         self._parser = expat.ParserCreate(namespace_separator="}")
@@ -202,21 +211,19 @@ class _PartScan:
         raise _DocumentTypeError
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        """Count rows and cells, and look for formulas."""
+        """Count rows, cells and other elements, and look for formulas."""
         self.has_element = True
         tag = name.rpartition("}")[2]
-        if tag == "c":
-            place = _COLUMN.match(attributes.get("r", ""))
-            self.column = self.column + 1 if place is None else _column_number(place[1])
-            self.cells += 1
-            self.columns = max(self.columns, self.column)
-            self.is_uncomputed, self._number = False, ""
-            if attributes.get("t") == "s":
-                self.references += 1
-                if self._lengths is not None:
-                    self._parser.CharacterDataHandler = self._text
-                    self._number = " "  # the digits of the number follow
-        elif tag == "row":
+        is_cell = bool(self._path) and self._path[-1] == _ROW
+        if not self._within and (name == _ROW or tag == "si"):
+            self._within, self._depth = tag, len(self._path)
+        self.elements[self._within] += 1
+        if self.elements[""] > _MOST_OTHERS or self.elements["si"] > _MOST_STORED:
+            raise _TooManyElementsError
+        self._path.append(name)
+        if is_cell:
+            self._start_cell(attributes)
+        elif name == _ROW:
             # rows that are left out before it count, since openpyxl yields them
             self.row, self.column = int(float(attributes.get("r") or self.row + 1)), 0
             self.rows = max(self.rows, self.row)
@@ -229,6 +236,23 @@ class _PartScan:
             self.text_lengths.append(0)
             self._parser.CharacterDataHandler = self._text
 
+    def _start_cell(self, attributes: dict[str, str]) -> None:
+        """Count a cell, and note whether it refers to a stored text; refuse a place that Excel does not have."""
+        self.column += 1
+        if place := attributes.get("r"):
+            found = _PLACE.fullmatch(place)
+            if found is None or _column_number(found[1]) > _MOST_COLUMNS:
+                raise ValueError
+            self.column = _column_number(found[1])
+        self.cells += 1
+        self.columns = max(self.columns, self.column)
+        self.is_uncomputed, self._number = False, ""
+        if attributes.get("t") == "s":
+            self.references += 1
+            if self._lengths is not None:
+                self._parser.CharacterDataHandler = self._text
+                self._number = " "  # the digits of the number follow
+
     def _text(self, text: str) -> None:
         """Note that a formula has a value, the number of a stored text, or the length of one."""
         if self._in_value and text:
@@ -240,13 +264,16 @@ class _PartScan:
 
     def _end(self, name: str) -> None:
         """Note the end of a value or of a cell."""
+        self._path.pop()
+        if len(self._path) == self._depth:
+            self._within = ""
         tag = name.rpartition("}")[2]
         if tag == "v":
             self._in_value = False
             digits, self._number = self._number.strip(), ""
             if digits and self._lengths is not None:
                 self.characters += self._lengths[int(f"+{digits}")]  # refuses a negative number
-        elif tag == "c" and self.is_uncomputed:
+        elif self.is_uncomputed and self._path and self._path[-1] == _ROW:
             self.has_uncomputed, self.is_uncomputed = True, False
 
 
@@ -258,6 +285,10 @@ def _scan_sheet(path: Path, part: str) -> _PartScan:
 
 class _DocumentTypeError(ValueError):
     """A part of a workbook declares a document type."""
+
+
+class _TooManyElementsError(ValueError):
+    """A part of a workbook has more elements besides cells than the app reads."""
 
 
 def _column_number(letters: str) -> int:
@@ -370,7 +401,7 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
     """Return the largest numbers of rows, columns, cells, with empty ones, and characters in the sheets of a workbook.
 
     Characters are those of stored texts, as often as cells refer to them; they are counted only if a quick bound
-    exceeds `most_characters`, and are 0 otherwise.
+    exceeds `most_characters`, and are 0 otherwise. A workbook with very many other elements is refused.
     """
     try:
         with ZipFile(path) as archive:
@@ -379,6 +410,7 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
             scans = {part: _PartScan(archive, part) for part in archive.namelist()}
             if any(scan.is_malformed and _SHEET.fullmatch(part) for part, scan in scans.items()):
                 raise ValueError
+            _check_elements(scans.values())
             # the longest text of each number, since any part may be the one that stores texts
             stored = (scan.text_lengths for scan in scans.values())
             lengths = array("q", map(max, zip_longest(*stored, fillvalue=0)))
@@ -386,9 +418,24 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
             for part, scan in scans.items():
                 if scan.references * longest > most_characters:
                     characters = max(characters, _PartScan(archive, part, lengths=lengths).characters)
+    except _TooManyElementsError:
+        raise InputError(
+            f"{name} has more than {_MOST_OTHERS:,} formats, names, comments or texts without cells, the limit of this "
+            "app; save its sheet as CSV."
+        ) from None
     except _DAMAGE:
         raise _damaged(name) from None
     # a row is filled up to its last cell
     sizes = [(scan.rows, scan.columns, max(scan.cells, scan.rows * scan.columns)) for scan in scans.values()]
     rows, columns, cells = map(max, zip((0, 0, 0), *sizes, strict=True))
     return rows, columns, cells, characters
+
+
+def _check_elements(scans: Iterable[_PartScan]) -> None:
+    """Raise an error if the parts have many elements besides cells, which openpyxl reads into memory."""
+    scans = list(scans)
+    cells, references = sum(scan.cells for scan in scans), sum(scan.references for scan in scans)
+    allowed = {"": 0, "row": _ELEMENTS_OF_CELL * cells, "si": _ELEMENTS_OF_TEXT * references}
+    for kind, count in allowed.items():
+        if sum(scan.elements[kind] for scan in scans) > count + _MOST_OTHERS:
+            raise _TooManyElementsError

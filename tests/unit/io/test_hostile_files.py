@@ -12,6 +12,7 @@ import pytest
 import priorshift as ps
 from priorshift.errors import InputError
 from priorshift.formatting import parse_number, parse_prior
+from priorshift.io.chunks import check_distinct_files
 from priorshift.io.csv_text import ColumnReading
 from priorshift.io.readers import read_table
 
@@ -37,11 +38,11 @@ def workbook(path: Path, change, part: str = "xl/worksheets/sheet1.xml", **more:
     return path
 
 
-def workbook_of_references(path: Path, numbers) -> Path:
+def workbook_of_references(path: Path, numbers, cell="c") -> Path:
     """Write a workbook whose cells refer to stored texts of 1, 1000 and 3 characters; None is a cell without value."""
     texts = "".join(f"<si><t>{'x' * length}</t></si>" for length in (1, 1000, 3))
     values = ["" if number is None else f"<v>{number}</v>" for number in numbers]
-    cells = "".join(f'<row><c t="s">{value}</c><c><v>3.5</v></c></row>' for value in values)
+    cells = "".join(f'<row><{cell} t="s">{value}</{cell}><c><v>3.5</v></c></row>' for value in values)
     sheet = f'<worksheet xmlns="{NAMESPACE}"><sheetData>{cells}</sheetData></worksheet>'.encode()
     stored = f'<sst xmlns="{NAMESPACE}">{texts}</sst>'.encode()
     return workbook(path, lambda _: sheet, sharedStrings=stored)
@@ -98,6 +99,66 @@ def test_limits_count_what_precedes_a_malformed_end_in_any_part(tmp_path):
     rows = b"".join(b'<row><c r="XFD%d"><v>1</v></c></row>' % k for k in range(1, 41))
     path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet, **{"x/s": sheet_of(rows) + b"<bad"})
     assert workbook_size(path, "t", 10**6)[:3] == (40, 16_384, 40 * 16_384)
+
+
+@pytest.mark.parametrize(
+    "rows", [b'<row><z r="XFD1"><v>1</v></z></row>', b"<row><z><v>1</v></z>" + b"<y/>" * 16_383 + b"</row>"]
+)
+def test_limits_count_children_of_rows_as_cells_whatever_their_names(tmp_path, rows):
+    path = workbook(tmp_path / "t.xlsx", lambda _: sheet_of(rows * 40))
+    assert workbook_size(path, "t", 10**6)[:3] == (40, 16_384, 40 * 16_384)
+
+
+@pytest.mark.parametrize("place", ["ZZZ1", "XFE1", "\u017f\u017f\u017f1", "1", "A", "A\u0661", "$A$1"])
+def test_cells_at_places_that_excel_does_not_have_are_refused(tmp_path, place):
+    row = f'<row><c r="A1"><v>1</v></c><c r="{place}"><v>1</v></c></row>'.encode()
+    path = workbook(tmp_path / "t.xlsx", lambda _: sheet_of(row * 5))
+    for read in (lambda: read_table(path, "t"), lambda: workbook_size(path, "t", 10**6)):
+        with pytest.raises(InputError, match="damaged"):
+            read()
+
+
+def test_limits_count_texts_of_cells_of_any_name(tmp_path):
+    path = workbook_of_references(tmp_path / "t.xlsx", [1] * 30, cell="z")
+    assert workbook_size(path, "t", 20_000)[3] == 30_000
+
+
+@pytest.mark.parametrize(
+    ("part", "element"),
+    [
+        ("xl/styles.xml", b"<xf/>"), ("[Content_Types].xml", b'<Default Extension="x" ContentType="y"/>'),
+        ("xl/workbook.xml", b"<definedName/>"), ("xl/worksheets/sheet1.xml", b"<mergeCell/>"),
+    ],
+)  # fmt: skip
+def test_other_elements_of_a_workbook_are_limited(tmp_path, part, element):
+    def change(content):
+        start = content.index(b">", content.index(b"<", content.index(b"?>") + 2 if b"?>" in content else 0)) + 1
+        return content[:start] + element * 300_001 + content[start:]
+
+    path = workbook(tmp_path / "t.xlsx", change, part)
+    with pytest.raises(InputError, match="save its sheet as CSV"):
+        Limits().check_file(path, "t.xlsx")
+
+
+@pytest.mark.parametrize("text", ["<si/>", "<si>" + "<r/>" * 100 + "</si>"])
+def test_stored_texts_that_no_cell_refers_to_are_limited(tmp_path, text):
+    stored = f'<sst xmlns="{NAMESPACE}">{text * (400_000 // text.count("/"))}</sst>'.encode()
+    path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet, sharedStrings=stored)
+    with pytest.raises(InputError, match="save its sheet as CSV"):
+        workbook_size(path, "t", 10**6)
+
+
+def test_elements_within_a_cell_are_limited(tmp_path):
+    row = b'<row><c r="A1" t="inlineStr"><is>' + b"<r/>" * 400_000 + b"</is></c></row>"
+    path = workbook(tmp_path / "t.xlsx", lambda _: sheet_of(row))
+    with pytest.raises(InputError, match="save its sheet as CSV"):
+        workbook_size(path, "t", 10**6)
+
+
+def test_a_sheet_with_many_distinct_texts_is_read(tmp_path):
+    write_workbook(tmp_path / "t.xlsx", [["a", "b"], *[[f"text {k % 7}", k] for k in range(2000)]])
+    Limits().check_file(tmp_path / "t.xlsx", "t.xlsx")
+    assert len(read_table(tmp_path / "t.xlsx", "t")) == 2000
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
@@ -245,3 +306,64 @@ def test_the_app_translates_long_messages_in_no_time(part):
     message = translate_message(part * 100_000, {}, {})
     assert len(message) < 10_000
     assert time.process_time() - start < 1  # minutes, if the time were quadratic
+
+
+def varint(number: int) -> bytes:
+    """Encode a whole number as the footer of a Parquet file does."""
+    number *= 2  # zigzag
+    digits = []
+    while number >= 128:
+        digits.append(128 + number % 128)
+        number //= 128
+    return bytes([*digits, number])
+
+
+@pytest.mark.parametrize("stated", [16_000, 20_001, 60_000])
+def test_a_parquet_file_that_states_another_number_of_rows_is_refused(tmp_path, stated):
+    """Rows that the file does not have would be whatever is in memory."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    frame = pd.DataFrame({"x": np.arange(20_000.0), "y": 1.0})
+    path = tmp_path / "t.parquet"
+    parquet.write_table(__import__("pyarrow").Table.from_pandas(frame), path, store_schema=False)
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    place = content.index(varint(20_000), footer)
+    path.write_bytes(content[:place] + varint(stated) + content[place + 3 :])
+    for read in (lambda: read_table(path, "t"), lambda: Limits().check_file(path, "t.parquet")):
+        with pytest.raises(InputError, match="damaged"):
+            read()
+    with pytest.raises(InputError, match="damaged"):
+        ps.estimate_prior(path, path, path, source_prior=0.2, stream=True)
+
+
+@pytest.mark.parametrize("kind", ["decimal", "time"])
+def test_cells_that_become_objects_count_as_texts(tmp_path, kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    dtype = {"decimal": pyarrow.decimal128(38, 2), "time": pyarrow.time64("us")}[kind]
+    column = pyarrow.nulls(1000, dtype)
+    parquet.write_table(pyarrow.table({"x": np.arange(1000.0), "y": column}), tmp_path / "t.parquet")
+    Limits(text_cells=1000).check_file(tmp_path / "t.parquet", "t.parquet")
+    with pytest.raises(InputError, match="not all numbers"):
+        Limits(text_cells=999).check_file(tmp_path / "t.parquet", "t.parquet")
+
+
+def test_columns_of_a_header_with_line_breaks_are_counted_before_the_file_is_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"a\nb",' + ",".join(f"c{k}" for k in range(200)) + "\n" + "1," * 200 + "2\n")
+    with pytest.raises(InputError, match="columns"):
+        Limits(columns=100).check_file(path, "t.csv")
+    Limits(columns=201).check_file(path, "t.csv")
+    path.write_text('5" pipe,b\n' + "1,2\n" * 1000)  # no quoted name
+    Limits(columns=2, line_bytes=1000).check_file(path, "t.csv")
+    path.write_text('"a' + "\n" * 2000 + '",b\n1,2\n')
+    with pytest.raises(InputError, match="bytes in a line"):
+        Limits(line_bytes=1000).check_file(path, "t.csv")
+
+
+def test_a_file_with_two_names_is_counted_once(tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n2\n")
+    (tmp_path / "b.csv").hardlink_to(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="more than once"):
+        check_distinct_files([tmp_path / "a.csv", tmp_path / "b.csv"], "t")
