@@ -175,19 +175,21 @@ def write_decided_table(
     others.
     """
     text = target.content if isinstance(target, Piped) else Path(target)
+    is_parquet = isinstance(text, Path) and kind(text) == PARQUET
     with atomic_write(output) as draft, check_unchanged(version):
         if isinstance(text, Path) and kind(text) == WORKBOOKS and kind(output) == TEXT:
             text = write_sheet_as_text(text, draft.with_name("as_text.csv"), sheet)
         elif isinstance(text, Path) and kind(text) == WORKBOOKS:
             add_workbook_columns(text, draft, _cells(columns, None, lambda value: value), sheet)
             return 0
-        if isinstance(text, Path) and kind(text) == PARQUET:
+        if isinstance(text, Path) and is_parquet:
             if kind(output) == PARQUET:
                 _write_parquet(draft, text, columns)
                 return 0
             text = _write_as_text(text, draft.with_name("as_text.csv"))
         cells = _cells(columns, "", lambda value: f"{value:.6g}" if isinstance(value, float) else str(value))
-        return add_columns(text, draft, cells, packed=Path(output).suffix.lower() == ".gz", safe=safe)
+        packed = Path(output).suffix.lower() == ".gz"
+        return add_columns(text, draft, cells, packed=packed, safe=safe, blank_rows=is_parquet)
 
 
 def _cells(columns: DecidedColumns, empty: Any, write: Callable[[Any], Any]) -> dict[str, list[Any]]:

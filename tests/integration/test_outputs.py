@@ -9,7 +9,7 @@ import pytest
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.cli.output import check_writable
-from priorshift.decision_files import decide_targets
+from priorshift.decision_files import decide_targets, decided_columns, write_decided_table
 from priorshift.errors import InputError
 from priorshift.io.files import FileVersion, atomic_write, check_unchanged
 
@@ -247,3 +247,16 @@ def test_a_target_that_is_written_again_with_the_same_content_is_not_refused(tmp
     with check_unchanged(version):
         pass
     assert FileVersion.from_path(tmp_path, "target") is None and FileVersion.from_path("a\0b", "target") is None
+
+
+@pytest.mark.parametrize("values", [[1.5, None, 3.25], ["x", None, "y, z"], ["", None, "\n"]])
+def test_rows_without_a_value_stay_in_the_copy_of_a_parquet_file_as_text(values, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"a": values}), tmp_path / "target.parquet")
+    columns = decided_columns(np.array([0.25, 0.5, 0.75]), np.array([False, True, True]))
+    write_decided_table(tmp_path / "o.csv", tmp_path / "target.parquet", columns)
+    copy = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    assert copy["posterior"].tolist() == [0.25, 0.5, 0.75]
+    assert copy["a"].tolist() == ["" if value is None else str(value) for value in values]

@@ -611,21 +611,34 @@ def split_rows(
             yield row, "".join(text)
 
 
+def _split_lines(lines: Iterable[str], separator: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the cells and the text of each row; a blank line is a row with one blank cell."""
+    for _, row, text in iter_records(lines, separator, "the table"):
+        yield row or [""], "".join(text)
+
+
 def add_columns(
-    source: Source, output: Path, columns: Mapping[str, Sequence[str]], *, packed: bool = False, safe: bool = False
+    source: Source,
+    output: Path,
+    columns: Mapping[str, Sequence[str]],
+    *,
+    packed: bool = False,
+    safe: bool = False,
+    blank_rows: bool = False,
 ) -> int:
     """Write a copy of CSV text with further columns; return how many of its cells still look like formulas.
 
     `columns` has the cells of each further column by its name. The text's own lines are copied byte by byte, so that
     the copy can be joined on any column. With `safe`, cells that a spreadsheet would compute get an apostrophe instead.
-    The copy is gzipped if `packed`.
+    The copy is gzipped if `packed`. `blank_rows` says that blank lines are rows, and that the first line is the header,
+    as in text that was made from a table; otherwise blank lines are left out, as they are when CSV text is read.
     """
     with open_text(source) as file:
         _, separator, _ = _read_first_line(file)
         file.seek(0)
-        rows = list(split_rows(file, separator, "the table"))
+        rows = list(_split_lines(file, separator) if blank_rows else split_rows(file, separator, "the table"))
     added: list[Sequence[str]] = list(zip(*columns.values(), strict=True))  # the further cells of each row
-    header = [tuple(columns)] if len(rows) > len(added) else []
+    header = [tuple(columns)] if blank_rows or len(rows) > len(added) else []
     own_columns = zip(*(row for row, _ in rows[len(header) :]), strict=True)
     readings = [ColumnReading.from_cells(cells) for cells in own_columns]
     numbers = [reading for reading in readings if reading.is_number]

@@ -28,6 +28,7 @@ _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BLOCK = 1 << 16  # bytes of a part of the archive that are parsed at a time
 _PLACE = re.compile("([A-Za-z]{1,3})[0-9]+")  # of a cell, such as AB12
 _ROW = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}row"  # whose children are cells, whatever their names
+_MOST_SILENT = 10_000_000  # bytes of one tag or comment; it is parsed again with each further block
 _DIGITS = 20  # of the number of a stored text, at most
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384  # of a sheet in Excel
 # XML elements in the app: outside rows and stored texts, such as formats, names and comments; within all stored texts
@@ -196,10 +197,14 @@ class _PartScan:
         self._parser = expat.ParserCreate(namespace_separator="}")
         self._parser.StartDoctypeDeclHandler = self._refuse
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
+        n_bytes = 0
         with archive.open(part) as file:
             try:
                 while (block := file.read(_BLOCK)) and not (only_start and self.has_element):
                     self._parser.Parse(block, False)
+                    n_bytes += len(block)
+                    if n_bytes - self._parser.CurrentByteIndex > _MOST_SILENT:
+                        raise ValueError
                 if not only_start:
                     self._parser.Parse(b"", True)
             except expat.ExpatError:
@@ -225,8 +230,11 @@ class _PartScan:
             self._start_cell(attributes)
         elif name == _ROW:
             # rows that are left out before it count, since openpyxl yields them
-            self.row, self.column = int(float(attributes.get("r") or self.row + 1)), 0
-            self.rows = max(self.rows, self.row)
+            last, self.column = self.row, 0
+            self.row = int(float(attributes.get("r") or last + 1))
+            if self.row <= last:  # openpyxl leaves out a row whose number does not increase
+                raise ValueError
+            self.rows = self.row
         elif tag == "f":
             self.is_uncomputed = True
             self._parser.CharacterDataHandler = self._text

@@ -161,6 +161,26 @@ def test_a_sheet_with_many_distinct_texts_is_read(tmp_path):
     assert len(read_table(tmp_path / "t.xlsx", "t")) == 2000
 
 
+@pytest.mark.parametrize("number", [b"1", b"0"])
+def test_a_row_whose_number_does_not_increase_is_refused(tmp_path, number):
+    """openpyxl leaves it out, so that rows of a file would be missing."""
+    path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet.replace(b'<row r="5"', b'<row r="%s"' % number))
+    with pytest.raises(InputError, match="damaged"):
+        read_table(path, "t")
+    with pytest.raises(InputError, match="damaged"):
+        Limits().check_file(path, "t.xlsx")
+
+
+def test_one_very_long_tag_takes_no_time(tmp_path):
+    """The parser begins again at its start with each further block."""
+    attribute = b' note="' + b"x" * 60_000_000 + b'"'
+    path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet.replace(b"<sheetData", b"<sheetData" + attribute))
+    start = time.process_time()
+    with pytest.raises(InputError, match="damaged"):
+        Limits().check_file(path, "t.xlsx")
+    assert time.process_time() - start < 5
+
+
 @pytest.mark.parametrize("compression", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
 def test_a_workbook_that_is_compressed_as_excel_never_does_is_refused(tmp_path, compression):
     path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet)
