@@ -38,9 +38,13 @@ def measure(
                 largest = max(largest, series.levels["above"].update(levels, None, groups))
                 continue
             batch = sample.draw_batch(labels, grouped, rng)
-            evidence = series.bet(batch, number, rng)
-            for name in alarms:
-                if evidence[name] >= np.log(_RUN_LENGTH):
+            if rule == "assumption":  # alone, since the change rule takes a third of the time
+                order = rng.permutation(len(batch.units))
+                evidence = {rule: series.assumption.update(batch.units.features[order], rng)}
+            else:
+                evidence = series.bet(batch, number, rng)
+            for name, value in evidence.items():
+                if value >= np.log(_RUN_LENGTH):
                     alarms[name] += 1
                     getattr(series, name).restart()
         ever.append(rule == "level" and largest >= series.settings.limits["above"])
@@ -81,12 +85,11 @@ _SETTINGS = [
     ("level", 0.1, True, 200, 50, 500, False, 500),
     ("level", 0.1, True, 200, 500, 5000, True, 500),
     *(("level", prior, False, 200, 500, 5000, False, 500) for prior in (0.01, 0.1, 0.5)),
-    *((rule, prior, True, 200, 500, 5000, False, runs)
-      for rule, runs in (("change", 500), ("assumption", 60)) for prior in (0.01, 0.1, 0.9)),
-    *((rule, 0.1, True, 200, *source, runs) for rule, runs in (("change", 500), ("assumption", 60))
+    *((rule, prior, True, 200, 500, 5000, False, 500)
+      for rule in ("change", "assumption") for prior in (0.01, 0.1, 0.9)),
+    *((rule, 0.1, True, 200, *source, 500) for rule in ("change", "assumption")
       for source in ((50, 500, False), (500, 5000, True))),
-    ("change", 0.1, True, 2000, 500, 5000, False, 500),
-    ("assumption", 0.1, True, 2000, 500, 5000, False, 40),
+    *((rule, 0.1, True, 2000, 500, 5000, False, 500) for rule in ("change", "assumption")),
 ]  # fmt: skip
 TRIAL = Trial(
     "monitor_quiet",
