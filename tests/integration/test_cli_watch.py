@@ -222,7 +222,15 @@ def test_a_model_is_fitted_by_the_same_command_and_not_overwritten(watch, tmp_pa
     quiet = tables / "quiet.csv"
     assert own.update(quiet, name="a").value == pytest.approx(fitted.update(quiet, name="a").value)
     assert main(words) == 2 and "--replace" in capsys.readouterr().err
-    assert main([*words, "--replace"]) == 0
+    assert main([*words, "--replace", "--level", "0.1-0.4"]) == 0
+    printed, shares = capsys.readouterr().out, ps.Monitor.load("own").alarm_shares
+    assert shares["below"] < 0.1 and shares["above"] > 0.4
+    for side, level, more in (("above", 40, "more"), ("below", 10, "less")):
+        assert (
+            f"An alarm {side} {level}% is possible for a share of about {100 * shares[side]:.3g}% or {more};" in printed
+        )
+    assert main([*words, "--replace", "--level", "0.4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["alarm_shares"].keys() == {"above"}
 
 
 @pytest.mark.parametrize(

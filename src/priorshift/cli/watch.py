@@ -97,16 +97,31 @@ def _fit(args: argparse.Namespace) -> None:
     monitor = Monitor(**settings, **_rules(args), **columns, series=args.series or None, drop=drop)
     monitor.fit_samples(*_read_source(args))
     monitor.save(args.model)
-    line = f"{monitor.model_}, written to {args.model}."
+    lines = [f"{monitor.model_}, written to {args.model}.", *_level_notes(monitor)]
     if not args.json:
-        print(printable(line))
+        print(printable("\n".join(lines)))
         return
-    print_note(line)
+    for line in lines:
+        print_note(line)
     positive, unlabeled = monitor.model_.source.sizes
     print_json({
         "kind": "model", "model": monitor.model_.fingerprint, "positive": positive, "unlabeled": unlabeled,
-        "path": args.model,
+        "alarm_shares": monitor.alarm_shares, "path": args.model,
     })  # fmt: skip
+
+
+def _level_notes(monitor: Monitor) -> list[str]:
+    """Return for each level in a sentence from which share on it raises an alarm."""
+    low, high = monitor.level if isinstance(monitor.level, tuple) else (None, monitor.level)
+    notes = []
+    for side, share in monitor.alarm_shares.items():
+        alarm = f"An alarm {side} {100 * (high if side == 'above' else low):g}%"
+        if share is None:
+            notes.append(f"{alarm} is not possible: the source says too little. State the source prior, or label more.")
+        else:
+            beyond = f"{100 * share:.3g}% or {'more' if side == 'above' else 'less'}"
+            notes.append(f"{alarm} is possible for a share of about {beyond}; the closer to it, the later.")
+    return notes
 
 
 def _read_source(args: argparse.Namespace) -> tuple[Any, Any]:
@@ -218,6 +233,8 @@ def _watch(args: argparse.Namespace, files: dict[str, str]) -> int:
         _acknowledge(args, monitor)
     worst, is_changed = 0, args.acknowledge
     new_state = f"{args.state} did not exist, so a new state was started from {args.model}."
+    if is_new and args.level is not None:
+        new_state = " ".join([new_state, *_level_notes(monitor)])
     if args.replay:
         worst = max(worst, _replay(args, monitor, files))
         is_changed = False
@@ -300,7 +317,7 @@ def _update(args: argparse.Namespace, monitor: Monitor, name: str, data: Any) ->
 
 def _replay(args: argparse.Namespace, monitor: Monitor, files: dict[str, str]) -> int:
     """Add the batches of a history, and print each; write the state now and then, and return the worst exit code."""
-    worst, saved_at, repeated = 0, time.monotonic(), 0
+    worst, saved_at, repeated, added = 0, time.monotonic(), 0, 0
     is_terminal = sys.stdout is not None and sys.stdout.isatty()  # whose lines are progress enough
     with _explained_interrupt(args), track_progress("replay", len(files)) as advance:
         for name, path in files.items():
@@ -309,10 +326,11 @@ def _replay(args: argparse.Namespace, monitor: Monitor, files: dict[str, str]) -
             try:
                 points = _update(args, monitor, name, path)
             except InputError:
-                if monitor.points:
+                if added or args.acknowledge:
                     monitor.save_state(args.state)  # of the batches before this one
                 raise
-            repeated += all(point.status == "repeated" for point in points)
+            is_repeated = all(point.status == "repeated" for point in points)
+            repeated, added = repeated + is_repeated, added + (not is_repeated)
             worst = max(worst, _show(args, monitor, name, points))
             if time.monotonic() - saved_at > _SECONDS:
                 monitor.save_state(args.state)

@@ -224,21 +224,55 @@ def warn_of_columns(tables: Sequence[Table], kinds: Sequence[str]) -> None:
         U, *_, T = samples = [_present_values(table, k) for table in tables]
         if min(len(U), len(T)) < _MIN_ROWS:
             continue
-        if kind == "number" and numbers_rows(samples):
+        problem = _id_problem(tables[0].column_name(k), samples) if kind == "number" else ""
+        _warn_of_column(tables[0], k, problem or _contradiction(tables, k, samples, kind))
+
+
+def warn_of_source_columns(tables: Sequence[Table], encoder: TableEncoder | None) -> None:
+    """Warn of columns of a source that have ids or dates: batches that follow have others.
+
+    `tables` are the unlabelled and one or more positive samples, and `encoder` is how they are read, if not as numbers.
+    """
+    tables = match_columns([table.as_cells() if encoder else table for table in tables])
+    kinds = ["number"] * tables[0].width
+    if encoder is not None:
+        tables, kinds = [encoder.convert(table) for table in tables], [x.kind for x in encoder.summary_.columns]
+    for k, kind in enumerate(kinds):
+        problem = ""
+        if kind == "date":
             problem = (
-                f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, that never repeat within a "
-                "sample. It belongs to no class and spoils the estimate"
+                "has dates, and batches usually have later ones than the source, which label shift does not allow "
+                "(dates such as those of births are harmless)"
             )
-        elif kind == "number" and numbers_persons(tables[0].column_name(k), samples):
-            problem = (
-                f"looks like an id: {len(np.unique(U))} different whole numbers in {len(U)} rows. If it identifies "
-                "persons or places, it belongs to no class; pass it as groups (--group-column)"
-            )
-        else:
-            problem = _contradiction(tables, k, samples, kind)
-        if problem:
-            column_name = tables[0].column(k).replace("column", "Column", 1)
-            warn(f"{column_name} {problem}; {_leave_out(tables[0], k)}, or check how it was made.", ColumnWarning)
+        elif kind == "number" and len(tables[0]) >= _MIN_ROWS:
+            problem = _id_problem(tables[0].column_name(k), [_present_values(table, k) for table in tables])
+        _warn_of_column(tables[0], k, problem)
+
+
+def _warn_of_column(table: Table, k: int, problem: str) -> None:
+    """Warn of a problem with column `k`, if there is one, with the advice to leave the column out."""
+    if problem:
+        column_name = table.column(k).replace("column", "Column", 1)
+        warn(f"{column_name} {problem}; {_leave_out(table, k)}, or check how it was made.", ColumnWarning)
+
+
+def _id_problem(column: str, samples: Sequence[Floats]) -> str:
+    """Return how a column of numbers looks like an id, in words; "" if it does not. `samples` are its values in each.
+
+    The unlabelled rows come first.
+    """
+    U = samples[0]
+    if numbers_rows(samples):
+        return (
+            f"looks like an id: whole numbers, from {U.min():.12g} to {U.max():.12g}, that never repeat within a "
+            "sample. It belongs to no class and spoils the estimate"
+        )
+    if numbers_persons(column, samples):
+        return (
+            f"looks like an id: {len(np.unique(U))} different whole numbers in {len(U)} rows. If it identifies "
+            "persons or places, it belongs to no class; pass it as groups (--group-column)"
+        )
+    return ""
 
 
 def _present_values(table: Table, k: int) -> Floats:

@@ -12,6 +12,7 @@ import re
 import warnings
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -87,13 +88,14 @@ class ColumnReading:
             gaps -= levels
             stripped = {cell: None if cell in gaps else cell.strip() for cell in values}  # one copy of each text
             column = [stripped[cell] for cell in cells]
+        read = numbers | gaps | grouped
         return cls(
             column,
             is_number,
             comma=_first(cells, lambda cell: "," in cell and cell in numbers),
             point=_first(cells, lambda cell: "." in cell and cell in numbers),
             thousands=_first(cells, grouped.__contains__) if grouped else None,
-            other=None if is_number else _first(cells, lambda cell: cell not in (numbers | gaps | grouped)),
+            other=None if is_number else _first(cells, lambda cell: cell not in read),
             surely_decimal=_has_decimal_comma(numbers),
             doubtful=_doubtful_word(
                 cells, {cell: words[cell] for cell in gaps if words[cell] not in missing}, is_number
@@ -109,12 +111,11 @@ def _doubtful_word(cells: Sequence[str], gaps: Mapping[str, str], is_number: boo
     """
     if is_number:
         return next((cell.strip() for cell, word in gaps.items() if word == "none"), None)
-    blank_cells = {cell for cell, word in gaps.items() if not word}
-    word_cells = gaps.keys() - blank_cells
+    counts = Counter(cell for cell in cells if cell in gaps)
     enough = _FREQUENT * len(cells)
-    if not word_cells or sum(cell in blank_cells for cell in cells) < enough:
+    if sum(count for cell, count in counts.items() if not gaps[cell]) < enough:
         return None
-    return next((cell.strip() for cell in word_cells if sum(other == cell for other in cells) >= enough), None)
+    return next((cell.strip() for cell, count in counts.items() if gaps[cell] and count >= enough), None)
 
 
 def _first(cells: Sequence[str], condition: Callable[[str], bool]) -> tuple[int, str] | None:

@@ -409,8 +409,10 @@ def _check_types(schema: Any, columns: Iterable[str], name: str) -> None:
 
     not_cells = (types.is_nested, types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     for column in columns:
-        dtype = schema.field(column).type
-        if any(check(dtype) for check in not_cells):
+        dtype = stored = schema.field(column).type
+        while hasattr(stored, "storage_type"):  # of a type of another library, such as an interval
+            stored = stored.storage_type
+        if any(check(stored) for check in not_cells):
             raise cell_type_error(f"column {column!r} of {name}", dtype)
 
 

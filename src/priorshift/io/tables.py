@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Mask
 from priorshift.errors import InputError
+from priorshift.formatting import shorten
 from priorshift.io.cells import Cells, as_number, as_text, is_missing, join_cells
 from priorshift.warning_records import FormatNotice, warn
 
@@ -145,7 +146,7 @@ class Table:
 
     def column(self, k: int) -> str:
         """Return how messages call feature `k`: "column 'age'", or "column 3" if features have no names."""
-        return f"column {self.columns[k]!r}" if self.columns else f"column {k}"
+        return f"column {shorten(self.columns[k])!r}" if self.columns else f"column {k}"
 
     def place(self, row: int, k: int) -> str:
         """Return how messages call the cell of feature `k` in a row: "row 7 (counting from 0), column 'age'"."""

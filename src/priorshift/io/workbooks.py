@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import warnings
 import zlib
@@ -23,6 +24,7 @@ from priorshift.io.cells import Cells, as_text, cells_of_values, is_missing_valu
 from priorshift.io.csv_text import CsvLayout, convert_cells
 from priorshift.io.tables import ColumnSelection, Table, check_columns, empty_table_error
 from priorshift.result_tables import csv_line, to_plain
+from priorshift.warning_records import list_names
 
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _BLOCK = 1 << 16  # bytes of a part of the archive that are parsed at a time
@@ -35,6 +37,12 @@ _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384  # of a sheet in Excel
 _MOST_OTHERS, _MOST_STORED = 300_000, 6_000_000
 # elements within a row for each of its cells, and within stored texts for each cell that refers to one
 _ELEMENTS_OF_CELL, _ELEMENTS_OF_TEXT = 10, 4
+# characters in attributes and number of some elements, which openpyxl reads in a time that is not linear in them; those
+# of formats and formulas are Excel's limits
+_LONGEST = {"numFmt": 255, "definedName": 8192, "sheet": 255, "Relationship": 8192}
+_MOST = {"numFmt": 10_000, "definedName": 10_000, "sheet": 1000, "Relationship": 100_000, "xf": 65_490}
+_MOST_FORMULAS = 1_000_000  # characters of all named formulas
+_MOST_FORMATTING = 10**9  # cell formats times the squared length of the longest number format, which is read for each
 # what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 _DAMAGE = (
@@ -114,16 +122,16 @@ def _open_sheet(path: Path, name: str, sheet_name: str | None) -> Iterator[tuple
                 _check_parts(archive)
             file.seek(0)
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of styles that it does not know
-                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
             sheets = {sheet.title: sheet for sheet in book.worksheets}
             if sheet_name is None:
                 filled = _filled_sheets(sheets, name) or list(sheets)
                 if len(filled) != 1:
-                    names = ", ".join(map(repr, filled)) or "none with cells"
+                    names = list_names(filled) or "none with cells"
                     raise InputError(f"{name} has the sheets {names}; name one (sheet=…, --sheet NAME or ROLE=NAME).")
                 sheet_name = filled[0]
             if sheet_name not in sheets:
-                names = ", ".join(map(repr, sheets))
+                names = list_names(list(sheets))
                 raise InputError(f"{name} has no sheet {sheet_name!r}; its sheets are {names}.")
             yield sheets[sheet_name], sheet_name
     except InputError:
@@ -188,11 +196,16 @@ class _PartScan:
         self.elements = {"": 0, "row": 0, "si": 0}  # within rows, stored texts and anything else
         self.has_uncomputed = self.is_uncomputed = self.has_element = False
         self.is_malformed = False  # from some place on, which openpyxl reaches only after the rows before it
+        self.limited = dict.fromkeys(_MOST, 0)  # elements with a limit of their own
+        self.formulas = self.longest_format = 0  # characters of all named formulas, and of a number format
+        self.sheets: list[str] = []  # ids of the sheets that this part lists
+        self.targets: dict[str, str] = {}  # parts that this one relates ids to
         self.text_lengths = array("q")  # of the texts that this part stores
         self.references = self.characters = 0  # cells that refer to a stored text, and the characters of these
         self._path: list[str] = []  # names of the elements that are open
         self._within, self._depth = "", 0  # kind of the outermost open element of a kind, and its depth
         self._in_value = False
+        self._formula: int | None = None  # characters of the open named formula
         self._lengths, self._number = lengths, ""
         self._parser = expat.ParserCreate(namespace_separator="}")
         self._parser.StartDoctypeDeclHandler = self._refuse
@@ -226,6 +239,8 @@ class _PartScan:
         if self.elements[""] > _MOST_OTHERS or self.elements["si"] > _MOST_STORED:
             raise _TooManyElementsError
         self._path.append(name)
+        if tag in self.limited:
+            self._start_limited(tag, attributes)
         if is_cell:
             self._start_cell(attributes)
         elif name == _ROW:
@@ -243,6 +258,23 @@ class _PartScan:
         elif tag == "si":
             self.text_lengths.append(0)
             self._parser.CharacterDataHandler = self._text
+
+    def _start_limited(self, tag: str, attributes: dict[str, str]) -> None:
+        """Count a format, formula, sheet or relation to another part; refuse too many and too long ones."""
+        self.limited[tag] += 1
+        if self.limited[tag] > _MOST[tag]:
+            raise _TooManyElementsError
+        if tag in _LONGEST and max(map(len, attributes.values()), default=0) > _LONGEST[tag]:
+            raise ValueError
+        if tag == "numFmt":
+            self.longest_format = max(self.longest_format, *map(len, attributes.values()), 0)
+        elif tag == "definedName":
+            self._formula = 0
+            self._parser.CharacterDataHandler = self._text
+        elif tag == "sheet":
+            self.sheets += [value for name, value in attributes.items() if name.rpartition("}")[2] == "id"]
+        elif tag == "Relationship" and attributes.get("TargetMode") != "External":
+            self.targets[attributes.get("Id", "")] = attributes.get("Target", "")
 
     def _start_cell(self, attributes: dict[str, str]) -> None:
         """Count a cell, and note whether it refers to a stored text; refuse a place that Excel does not have."""
@@ -263,7 +295,12 @@ class _PartScan:
 
     def _text(self, text: str) -> None:
         """Note that a formula has a value, the number of a stored text, or the length of one."""
-        if self._in_value and text:
+        if self._formula is not None:
+            self._formula += len(text)
+            self.formulas += len(text)
+            if self._formula > _LONGEST["definedName"] or self.formulas > _MOST_FORMULAS:
+                raise ValueError
+        elif self._in_value and text:
             self.is_uncomputed = False
             if self._number:
                 self._number += text[:_DIGITS]
@@ -276,7 +313,9 @@ class _PartScan:
         if len(self._path) == self._depth:
             self._within = ""
         tag = name.rpartition("}")[2]
-        if tag == "v":
+        if tag == "definedName":
+            self._formula = None
+        elif tag == "v":
             self._in_value = False
             digits, self._number = self._number.strip(), ""
             if digits and self._lengths is not None:
@@ -419,6 +458,7 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
             if any(scan.is_malformed and _SHEET.fullmatch(part) for part, scan in scans.items()):
                 raise ValueError
             _check_elements(scans.values())
+            _check_sheets(scans)
             # the longest text of each number, since any part may be the one that stores texts
             stored = (scan.text_lengths for scan in scans.values())
             lengths = array("q", map(max, zip_longest(*stored, fillvalue=0)))
@@ -428,8 +468,8 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
                     characters = max(characters, _PartScan(archive, part, lengths=lengths).characters)
     except _TooManyElementsError:
         raise InputError(
-            f"{name} has more than {_MOST_OTHERS:,} formats, names, comments or texts without cells, the limit of this "
-            "app; save its sheet as CSV."
+            f"{name} has more than {_MOST['sheet']:,} sheets, {_MOST['xf']:,} cell formats or {_MOST_OTHERS:,} other "
+            "formats, names, comments or texts without cells, the limits of this app; save its sheet as CSV."
         ) from None
     except _DAMAGE:
         raise _damaged(name) from None
@@ -439,9 +479,22 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
     return rows, columns, cells, characters
 
 
+def _check_sheets(scans: Mapping[str, _PartScan]) -> None:
+    """Raise ValueError if two sheets are the same part, which openpyxl would read once for each."""
+    for part, scan in scans.items():
+        folder, file = posixpath.split(part)
+        related = scans.get(posixpath.join(folder, "_rels", f"{file}.rels"))
+        if scan.sheets and related is not None:
+            targets = [posixpath.join("/", folder, related.targets.get(key, key)) for key in scan.sheets]
+            if len(set(map(posixpath.normpath, targets))) < len(targets):
+                raise ValueError
+
+
 def _check_elements(scans: Iterable[_PartScan]) -> None:
     """Raise an error if the parts have many elements besides cells, which openpyxl reads into memory."""
     scans = list(scans)
+    if max(s.limited["xf"] for s in scans) * max(s.longest_format for s in scans) ** 2 > _MOST_FORMATTING:
+        raise _TooManyElementsError
     cells, references = sum(scan.cells for scan in scans), sum(scan.references for scan in scans)
     allowed = {"": 0, "row": _ELEMENTS_OF_CELL * cells, "si": _ELEMENTS_OF_TEXT * references}
     for kind, count in allowed.items():

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
-from priorshift.errors import InputError
+from priorshift.errors import InconsistentInputWarning, InputError
 from priorshift.inference.prior_knowledge import (
     PosteriorPrior,
     PriorKnowledge,
@@ -32,16 +32,19 @@ from priorshift.monitoring.reference import FEATURE_LEVELS, UNIT_LEVELS, Referen
 from priorshift.monitoring.stored_prior import prior_from_contents, prior_to_contents
 from priorshift.scores import mixture, ratio_test
 from priorshift.scores.counts import CountWitness, ScoreCounts, SourceCounts
+from priorshift.scores.scored_source import largest_prior_by_counts
 from priorshift.sketch.container import Saveable
 from priorshift.sketch.histogram import Histogram
 from priorshift.sketch.score_model import ScoreModel
 from priorshift.source_prior.mixture_prior import MixturePrior
+from priorshift.warning_records import warn
 
 LEVELS = 512  # of s: this many quantiles of P, and as many of U
 _FEATURES = 16  # columns, or combinations of more columns, besides s
 _NAMED = 3  # columns of a combination that are named if there are more
 _SCORES = "the scores"  # name of the first feature
 _LARGEST = 1e15  # number in a stored model
+_BOUND_ERROR = 0.01  # probability that the upper bound of π is too small
 _SMALLEST_SHARE = 1e-3  # 1 − π that the score is divided by, at least
 
 
@@ -158,6 +161,27 @@ class MonitorModel(Saveable):
         levels = to_levels(_row_scores(self._score_table, bins), self.edges)
         score = self.values[levels]
         return RowScores(bins, levels, score, _features(score, rows, self.projection, self.slope))
+
+    @cached_property
+    def largest_prior(self) -> float:
+        """Upper bound of π by the source alone, with 99% confidence, whatever the negatives look like."""
+        positive, population = (  # the largest scores first; groups count as fewer rows
+            levels[::-1] / max(effect, 1.0)
+            for levels, effect in zip((self.positive_levels, self.population_levels), self.design_effects, strict=True)
+        )
+        return largest_prior_by_counts(positive, population, _BOUND_ERROR)
+
+    def warn_if_contradicted(self) -> None:
+        """Warn of a source prior that was given and is larger than the source allows."""
+        low, high = self.prior.range
+        if self.prior_by == "given" and low > self.largest_prior:
+            warn(
+                f"The source prior ({low:.3g}{'' if low == high else ' or more'}) contradicts the source, by which it "
+                f"is at most {np.ceil(1000 * self.largest_prior) / 1000:.3g}. Either it is wrong, or the labelled "
+                "positives are not typical, or the scenario is wrong, or source tables are swapped. Correct it, or "
+                "leave it out to estimate it.",
+                InconsistentInputWarning,
+            )
 
     def mean_errors(self, function: Floats) -> tuple[float, float, float, float]:
         """Return E_P and E_U of a function of the levels of s, and the variances of these means."""

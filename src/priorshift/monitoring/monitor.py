@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from priorshift.errors import ColumnWarning, DuplicateRowsWarning, InputError
-from priorshift.formatting import drop_hint
+from priorshift.errors import DuplicateRowsWarning, InputError
+from priorshift.io.column_checks import warn_of_source_columns
 from priorshift.io.files import Fields
 from priorshift.io.labels import read_labels
 from priorshift.io.parameters import check_choice
@@ -25,7 +25,7 @@ from priorshift.monitoring.model import MonitorModel
 from priorshift.monitoring.points import MonitorPoint
 from priorshift.monitoring.series import Series
 from priorshift.monitoring.settings import RuleSettings
-from priorshift.monitoring.state_file import read_state, write_state
+from priorshift.monitoring.state_file import parse_state, read_state, write_state
 from priorshift.monitoring.stored_points import StoredPoints
 from priorshift.reportable import Reportable
 from priorshift.results import Interval
@@ -187,11 +187,13 @@ class Monitor(Reportable, BaseEstimator):
                 raise InputError(
                     f"{table.name} has weights, but a monitor needs a source whose rows count equally; leave them out."
                 )
-        _warn_of_dates(_features_only(unlabeled[0]))
+        P, U = _features_only(positive[0]), _features_only(unlabeled[0])
         self.model_ = MonitorModel.fit(
-            _features_only(positive[0]), _features_only(unlabeled[0]), self.source_prior, scenario=self.scenario,
-            groups=(positive[1].groups, unlabeled[1].groups), random_state=settings.seed,
+            P, U, self.source_prior, scenario=self.scenario, groups=(positive[1].groups, unlabeled[1].groups),
+            random_state=settings.seed,
         )  # fmt: skip
+        warn_of_source_columns([U, P], self.model_.scorer.reader.encoder)
+        self.model_.warn_if_contradicted()
         if self.series is not None and self.by is None:
             raise InputError(
                 "series names the values of a column, but no column is named; pass by=… (--by), or omit it."
@@ -333,6 +335,17 @@ class Monitor(Reportable, BaseEstimator):
         self._check_fitted()
         found = {name: series.broken_since for name, series in self._series.items()}
         return {name: since for name, since in found.items() if since is not None}
+
+    @property
+    def alarm_shares(self) -> dict[str, float | None]:
+        """Share beyond which batches raise an alarm of the level sooner or later, "above" it or "below" it.
+
+        Between the level and this share the errors of the source leave open on which side of the level a share is. It
+        is None if they leave that open for every share. It is itself an estimate.
+        """
+        self._check_fitted()
+        levels = next(iter(self._series.values())).levels  # of all series, which share one source
+        return {side: rule.least_share(self.model_) for side, rule in levels.items()}
 
     def chart(self, path: str | os.PathLike[str], *, series: str | Sequence[str] | None = None) -> None:
         """Write a picture of the batches so far, as :func:`priorshift.plots.monitor` draws it.
@@ -533,21 +546,9 @@ def _as_text(name: Any) -> str:
 def _parse_state(stored: Any, fields: Fields) -> Any:
     """Return the state in the file of a monitor: JSON text as an array of bytes."""
     try:
-        return json.loads(stored.astype(np.uint8).tobytes())
+        return parse_state(stored.astype(np.uint8).tobytes())
     except (AttributeError, ValueError, RecursionError):
         raise fields.refused("its state is missing or no JSON") from None
-
-
-def _warn_of_dates(table: Table) -> None:
-    """Warn of columns of dates: those of batches are later than those of the source."""
-    for k, cells in enumerate(table.cells or ()):
-        if cells.dtype.kind == "M":
-            warn(
-                f"{table.column(k).replace('column', 'Column', 1)} has dates, and batches usually have later ones than "
-                "the source, which label shift does not allow; unless it is a date such as that of a birth, leave it "
-                f"out {drop_hint(table.column_name(k))}.",
-                ColumnWarning,
-            )
 
 
 def _features_only(table: Table) -> Table:

@@ -223,6 +223,18 @@ class LevelRule:
         """Whether some mean would be evidence; the source may be too uncertain for that."""
         return bool(np.isfinite(self.bound))
 
+    def least_share(self, model: MonitorModel) -> float | None:
+        """Return the share beyond which evidence grows from batch to batch; None if no share is enough.
+
+        It is further out than the level, by the errors of the source.
+        """
+        mean_P, mean_U, _, _ = model.mean_errors(self.function)
+        if not (self.can_alarm and mean_P > mean_U):
+            return None
+        prior = model.prior.value
+        share = prior + (1 - prior) * (self.bound - mean_U) / (mean_P - mean_U)
+        return float(share) if 0 <= share <= 1 else None
+
     def update(self, levels: NDArray[np.int64], weights: Floats | None, code: NDArray[np.int64] | None) -> float:
         """Bet on the rows of a batch, and return the logarithm of the evidence.
 

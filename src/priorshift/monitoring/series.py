@@ -41,6 +41,7 @@ class Series:
     levels: dict[str, LevelRule]
     points: StoredPoints
     broken_since: str | None = None  # batch at which the assumption broke, until it is acknowledged
+    broken_in: int | None = None  # feature in which it broke most clearly; None if a stored state does not say it
     trusted: tuple[int, Floats] | None = None  # origin and pool of the change rule before the assumption broke
     previous: dict[str, Any] | None = None  # rules before the last batch
 
@@ -137,15 +138,14 @@ class Series:
         alarms = tuple(replace(alarm, message=_of_first_version(alarm.message)) for alarm in stored.alarms)
         point = replace(point, evidence=stored.evidence, limits=stored.limits, alarms=alarms)
         self.points[index] = point
-        self.previous = None
         return point
 
     def replace_last(self) -> None:
         """Forget the last batch, so that it can be added again."""
         if self.previous is None:
             raise InputError(
-                "the last batch cannot be replaced, since the state before it is not known; give the new one another "
-                "name."
+                "the last batch cannot be replaced, since the state before it is not known; replace it once the next "
+                "batch has been added."
             )
         self.set_rules(self.previous)
         self.points.pop()
@@ -170,7 +170,7 @@ class Series:
         """Clear a broken assumption in the rules."""
         if self.broken_since is None:
             return
-        self.broken_since = None
+        self.broken_since = self.broken_in = None
         self.assumption.restart()
         if self.trusted is not None:
             self.change.restart_from(*self.trusted)
@@ -179,9 +179,10 @@ class Series:
     def _append(self, point: MonitorPoint) -> MonitorPoint:
         """Store a point; while the assumption is broken, it carries the alarm."""
         if self.broken_since is not None:
+            where = "" if self.broken_in is None else f", most clearly in {self.model.feature_names[self.broken_in]}"
             message = (
-                f"The rows no longer follow label shift since {self.broken_since!r}, and that was not acknowledged. Do "
-                f"not trust the estimates; {_ADVICE}"
+                f"The rows no longer follow label shift since {self.broken_since!r}{where}, and that was not "
+                f"acknowledged. Do not trust the estimates; {_ADVICE}"
             )
             alarm = Alarm("assumption", self._in_series(message), self.broken_since)
             point = replace(point, alarms=(*point.alarms, alarm))
@@ -265,8 +266,8 @@ class Series:
             alarms.append(self._change_alarm(is_broken=is_broken))
             self.change.restart()
         if "assumption" in rules and self.broken_since is None:
-            most = self.model.feature_names[self.assumption.likely_feature]
-            self.broken_since = point.name
+            self.broken_since, self.broken_in = point.name, self.assumption.likely_feature
+            most = self.model.feature_names[self.broken_in]
             if self.previous is not None:
                 self.assumption.pool = np.array(self.previous["assumption"]["pool"], dtype=float)
                 change = self.previous["change"]
@@ -276,7 +277,7 @@ class Series:
                 "The rows have changed in a way that a new share of positives does not explain, most clearly "
                 f"in {most}. Do not trust the estimates; {_ADVICE}"
             )
-            alarms.append(Alarm("assumption", self._in_series(message), point.name))
+            alarms.insert(0, Alarm("assumption", self._in_series(message), point.name))  # it puts the others in doubt
         return alarms
 
     def _in_series(self, message: str, *, is_broken: bool = False) -> str:
@@ -369,6 +370,7 @@ class Series:
                 "recent": self.assumption.recent.tolist(),
             },
             "broken_since": self.broken_since,
+            "broken_in": self.broken_in,
             "trusted": None if self.trusted is None else {"origin": self.trusted[0], "pool": _whole(self.trusted[1])},
         }
 
@@ -400,7 +402,9 @@ class Series:
         self.broken_since = state["broken_since"]
         if self.broken_since is not None:
             self.broken_since.encode()  # raises an error unless it is text that can be written
-        trusted = state.get("trusted")  # states of earlier versions do not have it
+        broken_in = state.get("broken_in")  # states of earlier versions have neither this nor the next
+        self.broken_in = None if broken_in is None else range(len(self.model.feature_names))[_count(broken_in)]
+        trusted = state.get("trusted")
         pool = self.change.pool.shape
         self.trusted = None if trusted is None else (_count(trusted["origin"]), _counts(trusted["pool"], pool))
 

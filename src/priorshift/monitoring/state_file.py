@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,9 +56,22 @@ def read_state(path: str | os.PathLike[str]) -> Any:
     if end != "}\n" or hashlib.sha256(state.encode()).hexdigest() != stored.get("sha256"):
         raise damaged
     try:
-        return json.loads(state)
+        return parse_state(state)
     except (ValueError, RecursionError):
         raise damaged from None
+
+
+def parse_state(text: str | bytes) -> Any:
+    """Return the values in JSON text; raise ValueError if it is damaged or has a number that is not finite."""
+    return json.loads(text, parse_float=_finite_number, parse_constant=_finite_number)
+
+
+def _finite_number(text: str) -> float:
+    """Return the number in a text, such as 1e300; raise ValueError for 1e999 and NaN."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
 
 
 @contextmanager

@@ -394,6 +394,13 @@ def largest_prior(scored: ScoredSource, error: float) -> float:
     return _largest_ratio(in_U, n, in_P, m, error)
 
 
+def largest_prior_by_counts(positive: Floats, population: Floats, error: float) -> float:
+    """Return the upper bound of `largest_prior` from the rows of both samples at each score, the largest first."""
+    in_P, in_U = np.cumsum(positive), np.cumsum(population)
+    last = np.searchsorted(in_P, _SHARES * in_P[-1] * (1 - 1e-12))
+    return _largest_ratio(in_U[last], in_U[-1], in_P[last], in_P[-1], error)
+
+
 def largest_share(scores: Floats, sample: RowMass, others: Floats, base: RowMass, error: float) -> float:
     """Return an upper confidence bound of the share of a class in a population, as `largest_prior` does.
 

@@ -146,7 +146,8 @@ def test_rows_are_shifted_scaled_and_picked():
     np.testing.assert_array_equal(picked[:], [[16, 10, 0], [-2, 1, 0]])
 
 
-def test_memory_is_bounded_by_the_tiles():
+def test_memory_is_bounded_by_the_tiles(monkeypatch):
+    monkeypatch.setattr("priorshift.threads.available", lambda: 4)  # each thread has a tile of its own
     X, Y = rows(30_000, 10), rows(30_000, 10, seed=1)
     tracemalloc.start()
     kernel_sums(Gaussian(2.0), X, Y, dtype=np.dtype("float32"))

@@ -387,3 +387,96 @@ def test_a_file_with_two_names_is_counted_once(tmp_path):
     (tmp_path / "b.csv").hardlink_to(tmp_path / "a.csv")
     with pytest.raises(InputError, match="more than once"):
         check_distinct_files([tmp_path / "a.csv", tmp_path / "b.csv"], "t")
+
+
+def styles_of(length: int, cells: int):
+    """Return a change of the styles: a number format of this length, used by this many cell formats."""
+
+    def change(styles: bytes) -> bytes:
+        formats = b'<numFmts><numFmt numFmtId="170" formatCode="%s"/></numFmts>' % (b"[" * length)
+        start = styles.index(b"<fonts")
+        styles = styles[:start] + formats + styles[start:]
+        start, end = styles.index(b"<cellXfs"), styles.index(b"</cellXfs>")
+        return styles[:start] + b"<cellXfs>" + cells * b'<xf numFmtId="170"/>' + styles[end:]
+
+    return change
+
+
+def formula_of(length: int):
+    """Return a change of the workbook: a named formula of this length."""
+    name = b'<definedNames><definedName name="_xlnm.Print_Titles" localSheetId="0">%s</definedName></definedNames>'
+    return lambda book: book.replace(b"<definedNames />", b"").replace(
+        b"</sheets>", b"</sheets>" + name % (b"a" * length)
+    )
+
+
+def repeated_sheets(count: int):
+    """Return a change of the workbook: all its sheets are the same part."""
+
+    def change(book: bytes) -> bytes:
+        start, end = book.index(b"<sheet "), book.index(b"</sheets>")
+        sheets = [book[start:end].replace(b'name="Sheet"', b'name="S%d"' % k) for k in range(count)]
+        return book[:start] + b"".join(sheets) + book[end:]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("xl/styles.xml", styles_of(100_000, 1)), ("xl/styles.xml", styles_of(255, 60_000)),
+        ("xl/styles.xml", styles_of(1, 70_000)), ("xl/workbook.xml", formula_of(100_000)),
+        ("xl/workbook.xml", repeated_sheets(3)), ("xl/workbook.xml", repeated_sheets(2000)),
+    ],
+)  # fmt: skip
+def test_formats_formulas_and_sheets_beyond_the_limits_of_excel_take_no_time(tmp_path, part, change):
+    """Openpyxl would take a time that grows with the square of their lengths, or of the number of sheets."""
+    path = workbook(tmp_path / "t.xlsx", change, part)
+    start = time.process_time()
+    with pytest.raises(InputError, match=r"damaged|1,000 sheets, 65,490 cell formats"):
+        Limits().check_file(path, "t.xlsx")
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("xl/styles.xml", styles_of(60, 2000)), ("xl/workbook.xml", formula_of(1000)),
+        ("xl/workbook.xml", repeated_sheets(1)),
+    ],
+)  # fmt: skip
+def test_formats_formulas_and_sheets_within_the_limits_of_excel_are_read(tmp_path, part, change):
+    path = workbook(tmp_path / "t.xlsx", change, part)
+    Limits().check_file(path, "t.xlsx")
+    if part != "xl/workbook.xml" or b"definedName" not in zipfile.ZipFile(path).read(part):
+        assert len(read_table(path, "t")) == 20
+
+
+def test_many_spellings_of_a_missing_value_take_no_time(tmp_path):
+    """Each is compared with a set, not with every cell."""
+    spellings = [f"{' ' * (k % 90)}{chr(0x3000) * (k // 90)}NA" for k in range(8000)]
+    lines = ["a,b", *[f'"{cell}",{k}' for k, cell in enumerate(spellings)], *[f",{k}" for k in range(400)], "red,1"]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    start = time.process_time()
+    assert len(read_table(tmp_path / "t.csv", "t")) == 8401
+    assert time.process_time() - start < 2  # a minute, if the time were quadratic
+
+
+def test_columns_of_intervals_are_refused_before_they_are_read(tmp_path):
+    pytest.importorskip("pyarrow")
+    intervals = pd.arrays.IntervalArray.from_breaks(range(31))
+    pd.DataFrame({"iv": intervals, "x": range(30)}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"column 'iv' of t\.parquet holds cells of type .*interval"):
+        Limits().check_file(tmp_path / "t.parquet", "t.parquet")
+
+
+def test_messages_cut_names_of_columns_and_lists_of_sheets(tmp_path):
+    pd.DataFrame({"a" * 3000: [1.0, np.inf], "b": [1, 2]}).to_csv(tmp_path / "t.csv", index=False)
+    book = openpyxl.Workbook()
+    for k in range(200):
+        book.create_sheet(f"Sheet number {k}").append([f"x{k}", 1])
+    book.save(tmp_path / "t.xlsx")
+    for name in ("t.csv", "t.xlsx"):
+        with pytest.raises(InputError) as raised:
+            read_table(tmp_path / name, "t")
+        assert len(str(raised.value)) < 600

@@ -32,9 +32,9 @@ def stored(tmp_path_factory):
     return folder / "fitted", json.loads((folder / "state.json").read_text())["state"]
 
 
-def seal(state):
-    """Return the text of a state with its checksum."""
-    text = json.dumps(state, separators=(",", ":"))
+def seal(state, replaced="", by=""):
+    """Return the text of a state with its checksum, after one replacement."""
+    text = json.dumps(state, separators=(",", ":")).replace(replaced, by, 1)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f'{{\n"format":"priorshift monitor state","version":1,"sha256":"{digest}",\n"state":{text}\n}}\n'
 
@@ -67,6 +67,9 @@ CHANGES = {
     "an alarm with a text before the first": lambda s: s["points"]["alarms"].update(points=[0], numbers=[-1]),
     "previous": lambda s: s.update(previous=0),
     "broken_since": lambda s: s["rules"].update(broken_since=[]),
+    "broken_in beyond the features": lambda s: s["rules"].update(broken_in=99),
+    "broken_in before the first feature": lambda s: s["rules"].update(broken_in=-1),
+    "infinite shape": lambda s: s["rules"]["change"]["shape"].__setitem__(0, float("inf")),
     "rule of an alarm": lambda s: s["points"]["alarms"]["texts"][0].update(rule="zz"),
     "message of an alarm": lambda s: s["points"]["alarms"]["texts"][0].update(message=5),
     "number of an alarm": lambda s: s["points"]["alarms"]["texts"][0].update(size="x"),
@@ -91,6 +94,15 @@ def test_wrong_contents(stored, tmp_path, name):
     state = copy.deepcopy(stored[1])
     CHANGES[name](state["series"][""])
     (tmp_path / "state.json").write_text(seal(state))
+    with pytest.raises(InputError, match="damaged"):
+        ps.Monitor.load(stored[0], tmp_path / "state.json")
+
+
+def test_a_number_beyond_all_others_is_damage(stored, tmp_path):
+    """JSON has no infinity, but 1e999 is read as one."""
+    state = copy.deepcopy(stored[1])
+    state["series"][""]["rules"]["change"]["shape"][0] = 123456.789
+    (tmp_path / "state.json").write_text(seal(state, "123456.789", "1e999"))
     with pytest.raises(InputError, match="damaged"):
         ps.Monitor.load(stored[0], tmp_path / "state.json")
 

@@ -141,6 +141,22 @@ def test_an_earlier_batch_that_is_replaced_changes_its_estimate_alone(monitor):
     assert monitor._series[""].change.evidence == evidence
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_the_last_batch_can_be_replaced_after_an_earlier_one(monitor, saved, tmp_path, is_stored):
+    right, wrong = [table(PRIOR, 300, 53 + k)[0] for k in range(3)], table(0.9, 300, 60)[0]
+    for name, rows in zip(("monday", "tuesday", "wednesday"), (right[0], wrong, wrong.iloc[1:]), strict=True):
+        monitor.update(rows, name=name)
+    monitor.update(right[1], name="tuesday", replace=True)
+    if is_stored:
+        monitor.save_state(tmp_path / "state.json")
+        monitor = ps.Monitor.load(saved, tmp_path / "state.json")
+    replaced = monitor.update(right[2], name="wednesday", replace=True)
+    other = ps.Monitor.load(saved)
+    for name, rows in zip(("monday", "tuesday", "wednesday"), (right[0], wrong, right[2]), strict=True):
+        point = other.update(rows, name=name)
+    assert (replaced.value, replaced.evidence) == (point.value, point.evidence)  # with the first version of tuesday
+
+
 def test_empty_and_tiny_batches_are_recorded(monitor):
     frame = table(PRIOR, 300, 55)[0]
     empty = monitor.update(frame.iloc[:0], name="sunday")
@@ -428,6 +444,66 @@ def test_a_change_without_label_shift_has_no_size(monitor):
     alarms = {alarm.rule: alarm for alarm in monitor.update(faulty, name="faulty").alarms}
     assert "assumption" in alarms and alarms["change"].size is None and alarms["change"].interval is None
     assert "seems to have changed" in alarms["change"].message and "may be wrong" in alarms["change"].message
+
+
+def test_later_alarms_name_the_column_in_which_label_shift_failed_first_of_all(monitor, saved, tmp_path):
+    faulty = table(PRIOR, 400, 80)[0]
+    faulty["pulse"] += 8
+    first = monitor.update(faulty, name="day 0")
+    assert first.alarms[0].rule == "assumption" and len(first.alarms) > 1
+    monitor.save_state(tmp_path / "state.json")
+    for series in (monitor, ps.Monitor.load(saved, tmp_path / "state.json")):
+        (alarm,) = series.update(table(PRIOR, 400, 81)[0], name="day 1").alarms
+        assert "since 'day 0', most clearly in column 'pulse'" in alarm.message
+
+
+def test_a_source_prior_that_the_source_excludes_causes_a_warning(source):
+    with pytest.warns(ps.errors.InconsistentInputWarning, match=r"source prior \(0\.8\) contradicts .* at most 0\.4"):
+        ps.Monitor(0.8).fit_samples(*source)
+    with pytest.warns(ps.errors.InconsistentInputWarning, match=r"\(0\.7 or more\)"):
+        ps.Monitor((0.7, 0.9)).fit_samples(*source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.Monitor((0.1, 0.9)).fit_samples(*source)
+
+
+def test_the_bound_of_a_source_prior_is_that_of_a_diagnosis(source):
+    model = ps.Monitor(PRIOR).fit_samples(*source).model_
+    found = ps.diagnose(*source, table(PRIOR, 500, 3)[0], source_prior=PRIOR, random_state=0)
+    assert model.largest_prior == pytest.approx(found.identification.largest_prior, abs=0.03)
+
+
+def test_the_level_is_exceeded_sooner_or_later_beyond_the_share_that_is_stated(source):
+    monitor = ps.Monitor(PRIOR, level=0.25).fit_samples(*source)
+    share = monitor.alarm_shares["above"]
+    assert 0.25 < share < 0.4
+
+    def alarms(true_share):
+        monitor.restart()
+        points = [monitor.update(table(true_share, 4000, 300 + k)[0], name=f"{k}") for k in range(25)]
+        return any(alarm.rule == "level" for point in points for alarm in point.alarms)
+
+    assert alarms(share + 0.06) and not alarms(share - 0.06)
+    both = ps.Monitor(PRIOR, level=(0.15, 0.25)).fit_samples(*source).alarm_shares
+    assert both["below"] < 0.15 and both["above"] > share  # each side has half of the false alarms
+    assert ps.Monitor(PRIOR).fit_samples(*source).alarm_shares == {}
+
+
+def test_columns_of_dates_and_ids_in_files_are_warned_of(source, tmp_path):
+    paths = []
+    for k, frame in enumerate(source):
+        day = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(len(frame)) % 300, unit="D")
+        paths.append(tmp_path / f"{k}.csv")
+        numbers = 9000 + np.random.default_rng(k).permutation(5000)[: len(frame)]
+        frame.assign(day=day.strftime("%Y-%m-%d"), number=numbers).to_csv(paths[-1], index=False)
+    with pytest.warns(ps.errors.ColumnWarning) as caught:
+        ps.Monitor(PRIOR).fit_samples(*paths)
+    texts = [str(warning.message) for warning in caught]
+    assert any("Column 'day' has dates" in text and "--drop day" in text for text in texts)
+    assert any("Column 'number' looks like an id" in text and "--drop number" in text for text in texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.Monitor(PRIOR, drop=["day", "number"]).fit_samples(*paths)
 
 
 def test_columns_of_dates_are_warned_of():
