@@ -174,12 +174,12 @@ print(f"truth: {grows.mean():.3f}")
 # Records can answer questions about places that are like their own. Now both samples
 # are from the years of the records, and from the same plots. Records and background
 # come from the quadrats of the two inner rows of each plot. How common are the plants
-# in the two *outer* rows?
+# in the two *outer* rows? (Every second plant, to save time.)
 outer = old["quadrat"].floordiv(10).isin([1, 7])
-near = summary({plant: check(plant, old[~outer], old[outer]) for plant in PLANTS[:8]})
+near = summary({plant: check(plant, old[~outer], old[outer]) for plant in PLANTS[1:8:2]})
 
 # %%
-# Seven of eight verdicts are "with care", and every interval contains the truth. The
+# Three of four verdicts are "with care", and every interval contains the truth. The
 # refused one is a shrub that the other plants do not indicate, so its interval is 0 to
 # 1. The intervals are wide, and the shares hardly differ between rows: these are the
 # questions that such records can answer.

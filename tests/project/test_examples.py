@@ -69,7 +69,7 @@ def _desert_survey(of):
     assert set(later["verdict"]) == {"no"} and len(later) == 3 and later["holds"].sum() == 1
     assert truth in of["audited"].interval
     assert {warning.category for warning in of["said"]} == {InconsistentInputWarning}
-    assert (near["verdict"] == "with care").sum() == 7 and near["holds"].all() and len(near) == 8
+    assert (near["verdict"] == "with care").sum() == 3 and near["holds"].all() and len(near) == 4
 
 
 def test_the_extract_of_the_desert_survey_is_whole():
