@@ -176,7 +176,9 @@ print(f"truth: {grows.mean():.3f}")
 # come from the quadrats of the two inner rows of each plot. How common are the plants
 # in the two *outer* rows? (Every second plant, to save time.)
 outer = old["quadrat"].floordiv(10).isin([1, 7])
-near = summary({plant: check(plant, old[~outer], old[outer]) for plant in PLANTS[1:8:2]})
+near = summary(
+    {plant: check(plant, old[~outer], old[outer]) for plant in PLANTS[1:8:2]}
+)
 
 # %%
 # Three of four verdicts are "with care", and every interval contains the truth. The

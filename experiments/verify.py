@@ -172,7 +172,8 @@ def _time_limit(seconds: float) -> Iterator[None]:
         raise _TooSlow
 
     before: Callable[..., Any] | int | None = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    # again every second, since an exception in a finalizer or a callback is only printed
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
     try:
         yield
     finally:

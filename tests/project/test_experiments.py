@@ -1,5 +1,6 @@
 """The experiments: resumed after every end, checked against their grids, small enough to run here from end to end."""
 
+import contextlib
 import json
 import os
 import random
@@ -435,6 +436,17 @@ def test_verify_names_what_it_skips(stored, tmp_path):
         store.append([{"experiment": "squares", "side": -1, "rows": 10, "corner": "a"}])
     assert verify(squares((-1,)), stored).verdict == "skipped: Sides of squares need a positive number"
     assert verify(squares((3,)), tmp_path / "nowhere").verdict == "skipped: squares.jsonl has no lines"
+
+
+def test_verify_stops_a_unit_in_which_the_first_stop_was_lost(stored):
+    def slow(side, rows):
+        with contextlib.suppress(BaseException):
+            while True:
+                pass
+        while True:
+            pass
+
+    assert "takes more than 0.05 s" in verify(squares((3,), slow), stored, seconds=0.05).verdict
 
 
 def test_verify_leaves_slow_studies_out_of_all(stored):
