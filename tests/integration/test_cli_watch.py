@@ -227,7 +227,7 @@ def test_a_model_is_fitted_by_the_same_command_and_not_overwritten(watch, tmp_pa
     assert shares["below"] < 0.1 and shares["above"] > 0.4
     for side, level, more in (("above", 40, "more"), ("below", 10, "less")):
         assert (
-            f"An alarm {side} {level}% is possible for a share of about {100 * shares[side]:.3g}% or {more};" in printed
+            f"An alarm {side} {level}% is possible for a share of about {100 * shares[side]:.2g}% or {more};" in printed
         )
     assert main([*words, "--replace", "--level", "0.4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["alarm_shares"].keys() == {"above"}

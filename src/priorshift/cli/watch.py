@@ -117,9 +117,12 @@ def _level_notes(monitor: Monitor) -> list[str]:
     for side, share in monitor.alarm_shares.items():
         alarm = f"An alarm {side} {100 * (high if side == 'above' else low):g}%"
         if share is None:
-            notes.append(f"{alarm} is not possible: the source says too little. State the source prior, or label more.")
+            notes.append(
+                f"{alarm} is not possible, since the source leaves open which shares are beyond it. Choose a less "
+                "extreme level, state the source prior, or label more rows."
+            )
         else:
-            beyond = f"{100 * share:.3g}% or {'more' if side == 'above' else 'less'}"
+            beyond = f"{100 * share:.2g}% or {'more' if side == 'above' else 'less'}"
             notes.append(f"{alarm} is possible for a share of about {beyond}; the closer to it, the later.")
     return notes
 

@@ -64,7 +64,7 @@ _FAR = 2.0  # standard deviations at which h is clipped before its kernel is com
 _SPLITS, _AXES, _RIDGE = 20, 64, 0.1  # of the test of a new class; the ridge is relative to the mean variance
 _CAPPED = 0.1  # share of the target's rows at which φ is capped
 _SHOWN_ROWS = 10
-_ROW_SPLITS, _ROW_RIDGE = 5, 0.01  # of the function that says which rows are of a new class
+_ROW_RIDGE = 0.01  # of the function that says which rows are of a new class
 _TINY = 1e-300
 _NAN = float("nan")
 
@@ -334,7 +334,7 @@ def _new_shares(coordinates: Sequence[Floats], values: Sequence[SampleValues], r
     """
     features = [np.concatenate([phi, np.ones((len(phi), 1))], axis=1) for phi in coordinates]
     width, total = features[0].shape[1], np.zeros(len(features[-1]))
-    for _ in range(_ROW_SPLITS):
+    for _ in range(_SPLITS):
         second = _halve(values, rng)
         for shown in (second, [~mask for mask in second]):
             masses = [np.where(mask, 0.0, sample.mass) for sample, mask in zip(values, shown, strict=True)]
@@ -347,7 +347,7 @@ def _new_shares(coordinates: Sequence[Floats], values: Sequence[SampleValues], r
                 gram += abs(factor) * phi.T @ weighted
                 moment += factor * weighted.sum(axis=0)
             total += np.where(shown[-1], features[-1] @ np.linalg.solve(gram, moment), 0.0)
-    return total / _ROW_SPLITS
+    return total / _SPLITS
 
 
 def _test_excess(functions: Sequence[Floats], values: Sequence[SampleValues], tested: Sequence[Mask]) -> _Excess:

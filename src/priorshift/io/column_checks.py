@@ -244,8 +244,10 @@ def warn_of_source_columns(tables: Sequence[Table], encoder: TableEncoder | None
                 "has dates, and batches usually have later ones than the source, which label shift does not allow "
                 "(dates such as those of births are harmless)"
             )
-        elif kind == "number" and len(tables[0]) >= _MIN_ROWS:
-            problem = _id_problem(tables[0].column_name(k), [_present_values(table, k) for table in tables])
+        elif kind == "number":
+            samples = [_present_values(table, k) for table in tables]
+            if len(samples[0]) >= _MIN_ROWS:
+                problem = _id_problem(tables[0].column_name(k), samples)
         _warn_of_column(tables[0], k, problem)
 
 

@@ -41,7 +41,12 @@ _ELEMENTS_OF_CELL, _ELEMENTS_OF_TEXT = 10, 4
 # of formats and formulas are Excel's limits
 _LONGEST = {"numFmt": 255, "definedName": 8192, "sheet": 255, "Relationship": 8192}
 _MOST = {"numFmt": 10_000, "definedName": 10_000, "sheet": 1000, "Relationship": 100_000, "xf": 65_490}
-_MOST_FORMULAS = 1_000_000  # characters of all named formulas
+_NAMES = {
+    "numFmt": "number formats", "definedName": "named formulas", "sheet": "sheets",
+    "Relationship": "relations between its parts", "xf": "cell formats",
+}  # fmt: skip
+_OTHERS = f"{_MOST_OTHERS:,} formats, names, comments or texts without cells"
+_MOST_FORMULAS = 10**8  # sum of squared lengths of named formulas
 _MOST_FORMATTING = 10**9  # cell formats times the squared length of the longest number format, which is read for each
 # what Excel shows in place of a value that it cannot compute
 _ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
@@ -197,7 +202,7 @@ class _PartScan:
         self.has_uncomputed = self.is_uncomputed = self.has_element = False
         self.is_malformed = False  # from some place on, which openpyxl reaches only after the rows before it
         self.limited = dict.fromkeys(_MOST, 0)  # elements with a limit of their own
-        self.formulas = self.longest_format = 0  # characters of all named formulas, and of a number format
+        self.formulas = self.longest_format = 0  # squared lengths of named formulas, and length of a number format
         self.sheets: list[str] = []  # ids of the sheets that this part lists
         self.targets: dict[str, str] = {}  # parts that this one relates ids to
         self.text_lengths = array("q")  # of the texts that this part stores
@@ -237,7 +242,7 @@ class _PartScan:
             self._within, self._depth = tag, len(self._path)
         self.elements[self._within] += 1
         if self.elements[""] > _MOST_OTHERS or self.elements["si"] > _MOST_STORED:
-            raise _TooManyElementsError
+            raise _TooManyElementsError(_OTHERS)
         self._path.append(name)
         if tag in self.limited:
             self._start_limited(tag, attributes)
@@ -263,8 +268,9 @@ class _PartScan:
         """Count a format, formula, sheet or relation to another part; refuse too many and too long ones."""
         self.limited[tag] += 1
         if self.limited[tag] > _MOST[tag]:
-            raise _TooManyElementsError
-        if tag in _LONGEST and max(map(len, attributes.values()), default=0) > _LONGEST[tag]:
+            raise _TooManyElementsError(f"{_MOST[tag]:,} {_NAMES[tag]}")
+        is_external = attributes.get("TargetMode") == "External"
+        if tag in _LONGEST and not is_external and max(map(len, attributes.values()), default=0) > _LONGEST[tag]:
             raise ValueError
         if tag == "numFmt":
             self.longest_format = max(self.longest_format, *map(len, attributes.values()), 0)
@@ -273,7 +279,7 @@ class _PartScan:
             self._parser.CharacterDataHandler = self._text
         elif tag == "sheet":
             self.sheets += [value for name, value in attributes.items() if name.rpartition("}")[2] == "id"]
-        elif tag == "Relationship" and attributes.get("TargetMode") != "External":
+        elif tag == "Relationship" and not is_external:
             self.targets[attributes.get("Id", "")] = attributes.get("Target", "")
 
     def _start_cell(self, attributes: dict[str, str]) -> None:
@@ -297,8 +303,7 @@ class _PartScan:
         """Note that a formula has a value, the number of a stored text, or the length of one."""
         if self._formula is not None:
             self._formula += len(text)
-            self.formulas += len(text)
-            if self._formula > _LONGEST["definedName"] or self.formulas > _MOST_FORMULAS:
+            if self._formula > _LONGEST["definedName"]:
                 raise ValueError
         elif self._in_value and text:
             self.is_uncomputed = False
@@ -314,7 +319,10 @@ class _PartScan:
             self._within = ""
         tag = name.rpartition("}")[2]
         if tag == "definedName":
+            self.formulas += (self._formula or 0) ** 2
             self._formula = None
+            if self.formulas > _MOST_FORMULAS:
+                raise _TooManyElementsError(f"{_MOST_FORMULAS**0.5:,.0f} characters in long named formulas")
         elif tag == "v":
             self._in_value = False
             digits, self._number = self._number.strip(), ""
@@ -466,11 +474,8 @@ def workbook_size(path: Path, name: str, most_characters: int) -> tuple[int, int
             for part, scan in scans.items():
                 if scan.references * longest > most_characters:
                     characters = max(characters, _PartScan(archive, part, lengths=lengths).characters)
-    except _TooManyElementsError:
-        raise InputError(
-            f"{name} has more than {_MOST['sheet']:,} sheets, {_MOST['xf']:,} cell formats or {_MOST_OTHERS:,} other "
-            "formats, names, comments or texts without cells, the limits of this app; save its sheet as CSV."
-        ) from None
+    except _TooManyElementsError as error:
+        raise InputError(f"{name} has more than {error}, the limit of this app; save its sheet as CSV.") from None
     except _DAMAGE:
         raise _damaged(name) from None
     # a row is filled up to its last cell
@@ -494,9 +499,9 @@ def _check_elements(scans: Iterable[_PartScan]) -> None:
     """Raise an error if the parts have many elements besides cells, which openpyxl reads into memory."""
     scans = list(scans)
     if max(s.limited["xf"] for s in scans) * max(s.longest_format for s in scans) ** 2 > _MOST_FORMATTING:
-        raise _TooManyElementsError
+        raise _TooManyElementsError("a thousand cell formats, with number formats of hundreds of characters")
     cells, references = sum(scan.cells for scan in scans), sum(scan.references for scan in scans)
     allowed = {"": 0, "row": _ELEMENTS_OF_CELL * cells, "si": _ELEMENTS_OF_TEXT * references}
     for kind, count in allowed.items():
         if sum(scan.elements[kind] for scan in scans) > count + _MOST_OTHERS:
-            raise _TooManyElementsError
+            raise _TooManyElementsError(_OTHERS)

@@ -278,7 +278,8 @@ class Monitor(Reportable, BaseEstimator):
                 f"a batch {name!r} with {stored.rows} other rows was counted before; give the new one another name, or "
                 "replace the old one (replace=True)."
             )
-        if stored is None and batch is not None:
+        is_earlier = stored is not None and stored.name != series.points[-1].name
+        if batch is not None and not is_earlier:
             series.check_units(batch)
 
     def _add(self, series: Series, batch: Batch | None, name: str, time: str | None, replace: bool) -> MonitorPoint:
@@ -338,10 +339,10 @@ class Monitor(Reportable, BaseEstimator):
 
     @property
     def alarm_shares(self) -> dict[str, float | None]:
-        """Share beyond which batches raise an alarm of the level sooner or later, "above" it or "below" it.
+        """Estimate of the share beyond which batches raise an alarm of the level sooner or later, "above" or "below".
 
         Between the level and this share the errors of the source leave open on which side of the level a share is. It
-        is None if they leave that open for every share. It is itself an estimate.
+        is None if they leave that open for every share. The estimate itself has errors of the source as well.
         """
         self._check_fitted()
         levels = next(iter(self._series.values())).levels  # of all series, which share one source

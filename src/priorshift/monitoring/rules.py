@@ -127,6 +127,8 @@ class ChangeRule:
     def set_shape(self, shape: Floats) -> None:
         """Fix the bets: the derivative of the log-likelihood in the share at each rank, whose mean is 0."""
         self.shape = shape
+        for cached in ("shifts", "_tables"):  # computed without the shape, when a state was loaded
+            vars(self).pop(cached, None)
         self.starts = Starts.none(len(self.pool), len(self.shifts))
 
     @property

@@ -40,6 +40,7 @@ class Series:
     assumption: AssumptionRule
     levels: dict[str, LevelRule]
     points: StoredPoints
+    reference_batches: int = 0  # that were counted in the reference period; a correction of an earlier batch is not
     broken_since: str | None = None  # batch at which the assumption broke, until it is acknowledged
     broken_in: int | None = None  # feature in which it broke most clearly; None if a stored state does not say it
     trusted: tuple[int, Floats] | None = None  # origin and pool of the change rule before the assumption broke
@@ -85,7 +86,7 @@ class Series:
         self.previous = self._rules_to_state()
         point = self.describe(batch, name, time, self.counted + 1)
         rng = np.random.default_rng([self.settings.seed, zlib.crc32(self.name.encode()), len(self.points)])
-        if self.counted < self.settings.reference:
+        if self.reference_batches < self.settings.reference:
             self._add_to_reference(batch)
             return self._append(replace(point, status="reference" if point.status == "ok" else point.status))
         evidence, limits = self.bet(batch, len(self.points), rng), self.settings.limits
@@ -214,7 +215,8 @@ class Series:
                 self.assumption = AssumptionRule.from_reference(grids, self.model.reference)
         self.change.add_to_reference(units.scores)
         self.assumption.add_to_reference(units.features)
-        if self.counted + 1 == self.settings.reference:
+        self.reference_batches += 1
+        if self.reference_batches == self.settings.reference:
             pi = self.model.prior.value
             share = pi + self.share_scale * (self._reference_mean(batch) - self.model.mean_errors(self.model.values)[1])
             self.change.complete_reference(float(np.clip(share, 0.0, 1.0)), pi)
@@ -369,6 +371,7 @@ class Series:
                 "log_wealth": _finite(self.assumption.log_wealth),
                 "recent": self.assumption.recent.tolist(),
             },
+            "reference_batches": self.reference_batches,
             "broken_since": self.broken_since,
             "broken_in": self.broken_in,
             "trusted": None if self.trusted is None else {"origin": self.trusted[0], "pool": _whole(self.trusted[1])},
@@ -399,6 +402,8 @@ class Series:
         self.assumption.pool = _counts(stored["pool"], self.assumption.pool.shape)
         self.assumption.log_wealth = _infinite(stored["log_wealth"]).reshape(self.assumption.log_wealth.shape)
         self.assumption.recent = _counts(stored["recent"], self.assumption.recent.shape)
+        counted = sum(rows > 0 for rows in self.points.rows)  # in states of earlier versions, which do not have it
+        self.reference_batches = _count(state.get("reference_batches", min(counted, self.settings.reference)))
         self.broken_since = state["broken_since"]
         if self.broken_since is not None:
             self.broken_since.encode()  # raises an error unless it is text that can be written

@@ -446,6 +446,37 @@ def test_a_change_without_label_shift_has_no_size(monitor):
     assert "seems to have changed" in alarms["change"].message and "may be wrong" in alarms["change"].message
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_corrections_do_not_change_how_many_batches_the_reference_has(saved, tmp_path, is_stored):
+    monitor, empty = ps.Monitor.load(saved).restart(reference=3), table(PRIOR, 10, 0)[0].iloc[:0]
+    rows = [table(PRIOR, 200, 40 + k)[0] for k in range(6)]
+    for name, batch in zip("0123", (empty, *rows[:3]), strict=True):
+        monitor.update(batch, name=name)
+    monitor.update(rows[3], name="0", replace=True)  # which was empty
+    monitor.update(empty, name="1", replace=True)  # which was part of the reference
+    if is_stored:
+        monitor.save_state(tmp_path / "state.json")
+        monitor = ps.Monitor.load(saved, tmp_path / "state.json")
+    assert monitor.update(rows[4], name="3", replace=True).status == "reference"  # the last one of it
+    assert monitor.update(rows[5], name="4").status == "ok"
+    assert monitor._series[""].change.pool.sum() == 600
+
+
+def test_a_refused_replacement_keeps_the_last_batch(source):
+    monitor = ps.Monitor(PRIOR, groups="group").fit_samples(*source)
+    monitor.update(table(PRIOR, 100, 0)[0], name="0")
+    with pytest.raises(InputError, match="has groups"):
+        monitor.update(table(PRIOR, 100, 1)[0].assign(group=np.arange(100) // 2), name="0", replace=True)
+    assert [point.name for point in monitor.points] == ["0"]
+
+
+def test_a_nearly_empty_column_is_no_id(source):
+    rare = [frame.assign(rare=[27.0, 28.0, 29.0, *[np.nan] * (len(frame) - 3)]) for frame in source]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.Monitor(PRIOR).fit_samples(*rare)
+
+
 def test_later_alarms_name_the_column_in_which_label_shift_failed_first_of_all(monitor, saved, tmp_path):
     faulty = table(PRIOR, 400, 80)[0]
     faulty["pulse"] += 8
