@@ -324,4 +324,5 @@ def test_a_stored_estimator_answers_alike(tmp_path):
     tcpu = ps.TCPU(0.3, embedding="random-features", features=64).fit(S.X, S.y)
     skops.dump(tcpu, tmp_path / "tcpu.skops")
     loaded = skops.load(tmp_path / "tcpu.skops", trusted=list(ps.storage.TYPES))
-    assert loaded.estimate(S.target).raw == tcpu.estimate(S.target).raw
+    # a product of matrices is rounded by the place of its rows in memory
+    assert loaded.estimate(S.target).raw == pytest.approx(tcpu.estimate(S.target).raw, rel=1e-12)
