@@ -1,3 +1,6 @@
+import io
+import zipfile
+
 import numpy as np
 import pytest
 from exact_problems import random_problem
@@ -324,5 +327,11 @@ def test_a_stored_estimator_answers_alike(tmp_path):
     tcpu = ps.TCPU(0.3, embedding="random-features", features=64).fit(S.X, S.y)
     skops.dump(tcpu, tmp_path / "tcpu.skops")
     loaded = skops.load(tmp_path / "tcpu.skops", trusted=list(ps.storage.TYPES))
+
+    def arrays(content):
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            return sorted(file.read(name) for name in file.namelist() if name.endswith(".npy"))
+
+    assert arrays(skops.dumps(loaded)) == arrays((tmp_path / "tcpu.skops").read_bytes()) != []
     # a product of matrices is rounded by the place of its rows in memory
     assert loaded.estimate(S.target).raw == pytest.approx(tcpu.estimate(S.target).raw, rel=1e-12)
