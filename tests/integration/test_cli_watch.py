@@ -136,6 +136,13 @@ def test_a_replay_equals_the_batches_one_by_one_and_continues(watch, tmp_path, t
     assert codes[0] == 3 and code == max(codes)
 
 
+def test_a_replay_that_adds_nothing_leaves_the_state_alone(watch, tables):
+    assert watch(f"{STATE} --target @quiet.csv")[0] == 0
+    before = Path("state.json").stat().st_ino  # a state is written as a new file
+    assert watch(f"{STATE} --replay @quiet.csv @nowhere.csv")[0] == 2
+    assert Path("state.json").stat().st_ino == before
+
+
 def test_a_replay_keeps_the_batches_before_a_file_that_cannot_be_read(watch, tables):
     code, out, err = watch(f"{STATE} --replay @quiet.csv @nowhere.csv")
     assert code == 2 and out.startswith("quiet: ") and "nowhere" in err
@@ -227,7 +234,7 @@ def test_a_model_is_fitted_by_the_same_command_and_not_overwritten(watch, tmp_pa
     assert shares["below"] < 0.1 and shares["above"] > 0.4
     for side, level, more in (("above", 40, "more"), ("below", 10, "less")):
         assert (
-            f"An alarm {side} {level}% is possible for a share of about {100 * shares[side]:.2g}% or {more};" in printed
+            f"An alarm {side} {level}% is possible for a share of about {100 * shares[side]:.3g}% or {more};" in printed
         )
     assert main([*words, "--replace", "--level", "0.4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["alarm_shares"].keys() == {"above"}

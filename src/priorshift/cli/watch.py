@@ -122,7 +122,7 @@ def _level_notes(monitor: Monitor) -> list[str]:
                 "extreme level, state the source prior, or label more rows."
             )
         else:
-            beyond = f"{100 * share:.2g}% or {'more' if side == 'above' else 'less'}"
+            beyond = f"{100 * share:.3g}% or {'more' if side == 'above' else 'less'}"
             notes.append(f"{alarm} is possible for a share of about {beyond}; the closer to it, the later.")
     return notes
 

@@ -343,6 +343,14 @@ class Monitor(Reportable, BaseEstimator):
 
         Between the level and this share the errors of the source leave open on which side of the level a share is. It
         is None if they leave that open for every share. The estimate itself has errors of the source as well.
+
+        Examples
+        --------
+        >>> import priorshift as ps
+        >>> s = ps.simulate.gaussian(source_prior=0.2, target_prior=0.2, shared=False, random_state=0)
+        >>> monitor = ps.Monitor(source_prior=0.2, level=0.4).fit_samples(s.positive, s.unlabeled)
+        >>> print(f"{monitor.alarm_shares['above']:.2f}")
+        0.42
         """
         self._check_fitted()
         levels = next(iter(self._series.values())).levels  # of all series, which share one source
