@@ -36,6 +36,8 @@ from priorshift.progress import track_progress
 from priorshift.warning_records import warn
 
 _START = 1.05  # KM2's threshold is based on the slope of d from 1 to here
+_INSIDE = 1e-5  # share of the separation up to which a distance to the hull is 0, up to rounding
+_OUTWARDS = 1.001  # how much larger λ is where the normal of the face is taken through which the line left the hull
 _LARGEST_PRIOR = 0.99
 _NO_SEPARATION = 1e-6
 _NORMAL_QUANTILE = 1.96  # of a difference at the level of 5%
@@ -291,7 +293,10 @@ class KM2(PUEstimator):
             of_threshold = np.zeros_like(influence)  # KM1's own threshold depends on the sizes alone
             if threshold == thresholds["KM2"]:
                 of_threshold = _threshold_influence(hull, start, row_influence)
-            influence = _prior_influence(hull, end, of_threshold, row_influence)
+            if end.distance > _INSIDE * hull.separation:
+                influence = _prior_influence(hull, end, of_threshold, row_influence)
+            else:
+                influence = _exit_influence(hull, end, row_influence)
         by_observation = np.bincount(observation[sample.rows], influence)  # rows of one observation move together
         return _Solution(
             problem=problem, bandwidth=bandwidth, separation=hull.separation,
@@ -419,7 +424,7 @@ def _thresholds(hull: Hull, start: NearestPoint, size: float) -> dict[str, float
 def _threshold_influence(hull: Hull, start: NearestPoint, row_influence: RowInfluence) -> Floats:
     """Compute the influence of each row on KM2's threshold; `start` is the nearest point of the hull at λ = 1.05."""
     influence = 0.2 * row_influence.on_mean(hull.values(hull.a), 1.0, -1.0) / max(hull.separation, 1e-300)
-    if start.distance > 1e-5 * hull.separation:  # else inside the hull, up to rounding: d = 0, which no row changes
+    if start.distance > _INSIDE * hull.separation:  # else d = 0, which no row changes
         residual = hull.values(_START * hull.a + hull.p - start.weights)
         on_distance = row_influence.on_mean(residual, _START, 1 - _START) / start.distance
         influence += 0.8 / (_START - 1) * on_distance
@@ -444,3 +449,15 @@ def _prior_influence(hull: Hull, end: NearestPoint, threshold_influence: Floats,
     slope_influence = (on_a + row_influence.on_mean(orthogonal, weight_U, weight_P)) / end.distance
     slope_influence -= end.slope * row_influence.on_mean(residual, weight_U, weight_P) / end.distance**2
     return np.asarray((threshold_influence - slope_influence) / second_derivative / end.ratio**2)
+
+
+def _exit_influence(hull: Hull, end: NearestPoint, row_influence: RowInfluence) -> Floats:
+    """Compute the influence of each row on the prior where the slope jumps past the threshold from d = 0.
+
+    `end` is the point at which u = λμ_U + (1−λ)μ_P leaves the hull, through a face with the outer normal w/‖w‖. The face
+    stays where it is, so ⟨w, δu + δλ a⟩ = 0, with δu the change of u due to a row, and δπ = δλ/λ².
+    """
+    outside = hull.project(_OUTWARDS * end.ratio, start=end.weights > 0)
+    normal = hull.values(outside.ratio * hull.a + hull.p - outside.weights)
+    growth = outside.slope * outside.distance  # ⟨w, a⟩
+    return np.asarray(-row_influence.on_mean(normal, end.ratio, 1 - end.ratio) / growth / end.ratio**2)

@@ -106,10 +106,26 @@ def test_censoring_takes_all_rows_as_the_population(sample):
 
 
 def test_a_start_inside_the_hull_has_no_influence(sample):
-    """Under censoring the first point often lies inside the hull; its distance of 0 must not blow up the error."""
-    few = np.concatenate([sample.positive[:15], sample.unlabeled[:60]])
-    km2 = ps.KM2(scenario="censoring").fit(few, np.repeat([1, 0], [15, 60]))
-    assert 0 < km2.standard_error_ < 1
+    """Under censoring the first point often lies inside the hull; its distance of 0 must not blow up the error.
+
+    Neither must rounding, where the slope jumps past the threshold as the line leaves the hull.
+    """
+    few, rng = np.concatenate([sample.positive[:15], sample.unlabeled[:60]]), np.random.default_rng(0)
+    y = np.repeat([1, 0], [15, 60])
+    rounded = [few * (1 + 2e-16 * rng.integers(-2, 3, few.shape)) for _ in range(10)]
+    errors = [ps.KM2(scenario="censoring").fit(X, y).standard_error_ for X in rounded]
+    np.testing.assert_allclose(errors, np.sqrt(0.2 * 0.8 / 74), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("m", "n"), [(10, 40), (15, 60), (40, 60)])
+def test_rows_without_neighbours_give_the_labelled_share_and_its_binomial_error(m, n):
+    """The kernel of different rows is 0, so the line leaves the hull where the weights of the labelled rows are 0."""
+    X = np.random.default_rng(0).normal(size=(m + n, 3))
+    with pytest.warns(WeakSeparationWarning):
+        km2 = ps.KM2(scenario="censoring", bandwidth=0.02).fit(X, np.repeat([1, 0], [m, n]))
+    share = m / (m + n)
+    assert km2.prior_ == pytest.approx(share, abs=1e-6)
+    assert km2.standard_error_ == pytest.approx(np.sqrt(share * (1 - share) / (m + n - 1)), rel=1e-3)
 
 
 def test_curve_passes_through_the_estimate(sample):
