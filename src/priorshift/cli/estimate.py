@@ -30,7 +30,7 @@ from priorshift.errors import InputError, WeakSeparationWarning
 from priorshift.formatting import decimals
 from priorshift.io.csv_text import dialect_of
 from priorshift.io.files import TEXT, WORKBOOKS, Piped, atomic_write, kind
-from priorshift.io.workbooks import write_workbook
+from priorshift.io.workbook_writer import write_workbook
 from priorshift.named_results import NamedResults
 from priorshift.plots import class_shares, displays_of
 from priorshift.prior_estimates import PriorEstimates

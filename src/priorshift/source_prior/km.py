@@ -454,8 +454,8 @@ def _prior_influence(hull: Hull, end: NearestPoint, threshold_influence: Floats,
 def _exit_influence(hull: Hull, end: NearestPoint, row_influence: RowInfluence) -> Floats:
     """Compute the influence of each row on the prior where the slope jumps past the threshold from d = 0.
 
-    `end` is the point at which u = λμ_U + (1−λ)μ_P leaves the hull, through a face with the outer normal w/‖w‖. The face
-    stays where it is, so ⟨w, δu + δλ a⟩ = 0, with δu the change of u due to a row, and δπ = δλ/λ².
+    `end` is the point at which u = λμ_U + (1−λ)μ_P leaves the hull, through a face with the outer normal w/‖w‖. The
+    face stays where it is, so ⟨w, δu + δλ a⟩ = 0, with δu the change of u due to a row, and δπ = δλ/λ².
     """
     outside = hull.project(_OUTWARDS * end.ratio, start=end.weights > 0)
     normal = hull.values(outside.ratio * hull.a + hull.p - outside.weights)

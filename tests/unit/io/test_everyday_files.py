@@ -21,7 +21,8 @@ from priorshift.io.cells import as_date, find_date_orders, object_cells
 from priorshift.io.column_checks import numbers_persons
 from priorshift.io.readers import read_table
 from priorshift.io.tables import CellRules, ColumnSelection
-from priorshift.io.workbooks import add_workbook_columns, write_workbook
+from priorshift.io.workbook_writer import write_workbook
+from priorshift.io.workbooks import add_workbook_columns
 
 
 def tables(n=400, prior=0.6, seed=0):
