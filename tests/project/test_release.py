@@ -18,7 +18,7 @@ import priorshift as ps
 
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-OF_USERS = ("plot", "report", "pdf", "app", "completion", "parquet", "excel", "dask", "torch")
+OF_USERS = ("plot", "report", "pdf", "app", "completion", "parquet", "dask", "torch")
 
 
 def requirements(*extras):
