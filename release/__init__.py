@@ -1,1 +1,1 @@
-"""What must hold before a version is published: ``make release-check``."""
+"""Checks of the wheel and the sdist before a version is published: ``make release-check``."""

@@ -1,4 +1,4 @@
-"""What a wheel and an sdist hold: what they need, and nothing that lay about where they were built."""
+"""Checks of the contents of a wheel and an sdist: no file is missing, and no other file is included."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ from pathlib import Path
 
 HOME = Path(__file__).parents[1]
 PACKAGE = HOME / "src" / "priorshift"
-_KINDS = {".py", ".typed", ".html", ".css", ".js", ".json"}  # code, that it has types, templates and pages, schemas
-_ABOUT = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
-_OF_SOURCE = {  # the suite runs from an sdist too
+_SUFFIXES = {".py", ".typed", ".html", ".css", ".js", ".json"}  # code, type marker, templates and pages, schemas
+_METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
+_SDIST_ENTRIES = {  # the tests can be run from an sdist too
     "src", "tests", "docs", "experiments", "benchmarks", "release", "recipe", "conftest.py", "Makefile",
     "pyproject.toml", "constraints.txt", "constraints-oldest.txt", "PKG-INFO",
     "LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "SECURITY.md", "CONTRIBUTING.md",
 }  # fmt: skip
-_LEFT_BEHIND = {"__pycache__", "dist", "demo.html", "demo.png"}
+_GENERATED = {"__pycache__", "dist", "demo.html", "demo.png"}
 
 
 def wheel_problems(wheel: Path) -> list[str]:
-    """Files that a wheel lacks or should not have: it holds those of the package, and what is said about it."""
-    with zipfile.ZipFile(wheel) as opened:
-        held = set(opened.namelist())
-    about = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
-    package = [file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix in _KINDS]
+    """Return which files a wheel lacks or should not have; it contains the package and its metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    metadata = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
+    package = [file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix in _SUFFIXES]
     expected = {file.relative_to(PACKAGE.parent).as_posix() for file in package}
-    expected |= {f"{about}/{name}" for name in _ABOUT}
-    return _said(expected - held, "is missing") + _said(held - expected, "should not be there")
+    expected |= {f"{metadata}/{name}" for name in _METADATA}
+    return _problems(expected - names, "is missing") + _problems(names - expected, "should not be there")
 
 
 def sdist_problems(sdist: Path) -> list[str]:
-    """Files that an sdist lacks or should not have."""
-    with tarfile.open(sdist) as opened:
-        paths = [Path(name).parts[1:] for name in opened.getnames()]
-    held = {parts[0] for parts in paths}
-    hidden = {"/".join(parts) for parts in paths if parts[0].startswith(".")} - {".gitignore"}  # hatchling's own choice
-    left = {"/".join(parts) for parts in paths if _LEFT_BEHIND & set(parts)}
-    return _said(_OF_SOURCE - held, "is missing") + _said(hidden | left, "should not be there")
+    """Return which files an sdist lacks or should not have."""
+    with tarfile.open(sdist) as archive:
+        paths = [Path(name).parts[1:] for name in archive.getnames()]
+    entries = {parts[0] for parts in paths}
+    hidden = {"/".join(parts) for parts in paths if parts[0].startswith(".")} - {".gitignore"}  # hatchling adds it
+    generated = {"/".join(parts) for parts in paths if _GENERATED & set(parts)}
+    return _problems(_SDIST_ENTRIES - entries, "is missing") + _problems(hidden | generated, "should not be there")
 
 
-def _said(names: set[str], what: str) -> list[str]:
-    return [f"{name} {what}" for name in sorted(names)]
+def _problems(names: set[str], problem: str) -> list[str]:
+    """Return a sentence for each name, sorted."""
+    return [f"{name} {problem}" for name in sorted(names)]

@@ -1,4 +1,4 @@
-"""An empty environment, where nothing of the repository is on the path."""
+"""A new virtual environment, which cannot import anything from the repository."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_OF_THIS_ONE = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+_INHERITED = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}  # variables that would make other packages importable
 
 
 class Environment:
-    """A virtual environment of its own, with a folder of its own to work in."""
+    """A virtual environment, and `folder`, in which its commands run."""
 
-    def __init__(self, folder: Path) -> None:
-        self._bin = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
-        self.desk = folder / "desk"
-        self.desk.mkdir(parents=True)
-        self._variables = {name: value for name, value in os.environ.items() if name not in _OF_THIS_ONE}
-        venv.create(folder / "environment", with_pip=True)
+    def __init__(self, root: Path) -> None:
+        """Create the environment below a folder."""
+        self._bin = root / "environment" / ("Scripts" if os.name == "nt" else "bin")
+        self.folder = root / "work"
+        self.folder.mkdir(parents=True)
+        self._variables = {name: value for name, value in os.environ.items() if name not in _INHERITED}
+        venv.create(root / "environment", with_pip=True)
 
-    def install(self, *what: str | Path) -> None:
-        """Install by pip, and see that nothing is in conflict."""
-        self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what)
+    def install(self, *requirements: str | Path) -> None:
+        """Install requirements with pip, and check that no two packages conflict."""
+        self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements)
         self.run("python", "-m", "pip", "check", "--disable-pip-version-check")
 
     def run(self, command: str, *arguments: str | Path) -> str:
-        """What a command of the environment prints; an end with what it said if it fails."""
-        ended = subprocess.run(
-            [self._bin / command, *arguments], cwd=self.desk, env=self._variables, capture_output=True, text=True
+        """Run a command of the environment and return its output; exit with that output if it fails."""
+        process = subprocess.run(
+            [self._bin / command, *arguments], cwd=self.folder, env=self._variables, capture_output=True, text=True
         )
-        if ended.returncode:
-            said = " ".join(map(str, (command, *arguments)))
-            raise SystemExit(f"{said} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
-        return ended.stdout
+        if process.returncode:
+            line = " ".join(map(str, (command, *arguments)))
+            raise SystemExit(f"{line} ended with {process.returncode}:\n{process.stdout}{process.stderr}")
+        return process.stdout
 
     @contextmanager
-    def started(self, command: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """A command that goes on, with its output to read; it is ended when the work with it is done."""
-        going = subprocess.Popen(
-            [self._bin / command, *arguments], cwd=self.desk, env=self._variables, stdout=subprocess.PIPE, text=True
+    def start(self, command: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Start a command whose output can be read while it runs; terminate it at the end of the context."""
+        process = subprocess.Popen(
+            [self._bin / command, *arguments], cwd=self.folder, env=self._variables, stdout=subprocess.PIPE, text=True
         )
-        with going:
+        with process:
             try:
-                yield going
+                yield process
             finally:
-                going.terminate()
+                process.terminate()

@@ -1,4 +1,4 @@
-"""What a release says of itself, and holds. `make release-check` installs it into empty environments and uses it there."""
+"""Metadata and contents of the distributions. `make release-check` also installs them in new environments and runs them."""
 
 import re
 import subprocess
@@ -18,11 +18,11 @@ import priorshift as ps
 
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-OF_USERS = ("plot", "report", "pdf", "app", "completion", "parquet", "dask", "torch")
+USER_EXTRAS = ("plot", "report", "pdf", "app", "completion", "parquet", "dask", "torch")
 
 
 def requirements(*extras):
-    """Of other projects, by name."""
+    """Return the requirements of the project and of some extras, by name."""
     lines = [*PROJECT["dependencies"], *(line for extra in extras for line in EXTRAS[extra])]
     return {one.name.lower(): one for one in map(Requirement, lines) if one.name != "priorshift"}
 
@@ -33,7 +33,7 @@ def read(name):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A wheel and an sdist, made from what is here, without a network."""
+    """Build a wheel and an sdist of the working tree, without a network."""
     pytest.importorskip("hatchling", reason="hatchling, which builds distributions, is not installed")
     folder = tmp_path_factory.mktemp("built")
     command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
@@ -42,7 +42,7 @@ def built(tmp_path_factory):
     return wheel, sdist
 
 
-def test_a_wheel_holds_the_package_and_nothing_else(built):
+def test_a_wheel_contains_the_package_and_nothing_else(built):
     wheel, _ = built
     assert wheel_problems(wheel) == []
     names = zipfile.ZipFile(wheel).namelist()
@@ -52,47 +52,47 @@ def test_a_wheel_holds_the_package_and_nothing_else(built):
     assert not [name for name in names if re.search(r"(^|/)(tests?|\.ci|docs|experiments|release)/|conftest", name)]
 
 
-def test_a_wheel_that_lacks_a_page_or_has_a_stray_file_is_told(built, tmp_path):
+def test_a_missing_page_and_a_foreign_file_in_a_wheel_are_reported(built, tmp_path):
     wheel, _ = built
-    spoiled = tmp_path / wheel.name
-    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(spoiled, "w") as other:
-        for name in whole.namelist():
+    damaged = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(damaged, "w") as new:
+        for name in old.namelist():
             if not name.endswith("templates/style.css"):
-                other.writestr(name, whole.read(name))
-        other.writestr("tests/test_x.py", "")
-    assert wheel_problems(spoiled) == [
+                new.writestr(name, old.read(name))
+        new.writestr("tests/test_x.py", "")
+    assert wheel_problems(damaged) == [
         "priorshift/report/templates/style.css is missing",
         "tests/test_x.py should not be there",
     ]
 
 
-def test_an_sdist_holds_what_the_suite_needs_and_nothing_that_lay_about(built, tmp_path):
+def test_an_sdist_contains_what_the_tests_need_and_no_generated_files(built, tmp_path):
     _, sdist = built
     assert sdist_problems(sdist) == []
-    spoiled = tmp_path / sdist.name
-    with tarfile.open(spoiled, "w:gz") as other:
+    damaged = tmp_path / sdist.name
+    with tarfile.open(damaged, "w:gz") as new:
         for name in (".ci/run", "docs/__pycache__/x.pyc"):
-            other.add(__file__, f"priorshift-0.1.0/{name}")
-    problems = sdist_problems(spoiled)
+            new.add(__file__, f"priorshift-0.1.0/{name}")
+    problems = sdist_problems(damaged)
     assert {".ci/run should not be there", "docs/__pycache__/x.pyc should not be there"} < set(problems)
     assert {"LICENSE is missing", "tests is missing"} < set(problems)
 
 
-def test_metadata_of_a_wheel_are_those_of_the_project(built):
+def test_a_wheel_has_the_metadata_of_the_project(built):
     wheel, _ = built
-    with zipfile.ZipFile(wheel) as opened:
-        (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
-        said = Parser().parsestr(opened.read(name).decode())
-    assert (said["Name"], said["Version"]) == ("priorshift", ps.__version__)
-    assert (said["License-Expression"], said.get_all("License-File")) == ("BSD-3-Clause", ["LICENSE"])
-    assert SpecifierSet(said["Requires-Python"]) == SpecifierSet(PROJECT["requires-python"])
-    assert set(said.get_all("Provides-Extra")) == set(EXTRAS)
-    assert said.get_payload().strip() == read("README.md").strip()
-    always = [one for one in said.get_all("Requires-Dist") if "extra ==" not in one]
-    assert {Requirement(one).name for one in always} == set(requirements())
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    assert (metadata["Name"], metadata["Version"]) == ("priorshift", ps.__version__)
+    assert (metadata["License-Expression"], metadata.get_all("License-File")) == ("BSD-3-Clause", ["LICENSE"])
+    assert SpecifierSet(metadata["Requires-Python"]) == SpecifierSet(PROJECT["requires-python"])
+    assert set(metadata.get_all("Provides-Extra")) == set(EXTRAS)
+    assert metadata.get_payload().strip() == read("README.md").strip()
+    required = [one for one in metadata.get_all("Requires-Dist") if "extra ==" not in one]
+    assert {Requirement(one).name for one in required} == set(requirements())
 
 
-def test_the_version_is_the_same_wherever_it_is_written():
+def test_the_version_is_the_same_in_all_files():
     version = Version(ps.__version__)
     assert str(version) == ps.__version__
     assert f"\nVersion: {ps.__version__}\n" in read("r/DESCRIPTION")
@@ -103,8 +103,8 @@ def test_the_version_is_the_same_wherever_it_is_written():
     assert yaml.safe_load(read("recipe/recipe.yaml"))["context"]["version"] == ps.__version__
 
 
-def test_a_citation_has_what_its_format_asks_for():
-    """The whole schema is checked by `make release-check`."""
+def test_a_citation_has_the_required_fields():
+    """`make release-check` validates the whole schema."""
     cited = pytest.importorskip("yaml").safe_load(read("CITATION.cff"))
     assert cited["cff-version"] == "1.2.0" and cited["license"] == PROJECT["license"]
     for work in (cited, cited["preferred-citation"]):
@@ -112,7 +112,7 @@ def test_a_citation_has_what_its_format_asks_for():
     assert set(cited["keywords"]) == set(PROJECT["keywords"])
 
 
-def test_the_start_page_says_how_to_cite_as_the_citation_does():
+def test_the_start_page_and_the_citation_file_agree():
     cited = pytest.importorskip("yaml").safe_load(read("CITATION.cff"))["preferred-citation"]
     section = read("docs/index.md").split("## How to cite")[1].split("```{toctree}")[0]
     authors = " and ".join(f"{one['family-names']}, {one['given-names']}" for one in cited["authors"])
@@ -126,7 +126,7 @@ def test_the_start_page_says_how_to_cite_as_the_citation_does():
 def test_every_lower_bound_is_pinned_for_the_oldest_environment():
     lines = [line.partition("#")[0].strip() for line in read("constraints-oldest.txt").splitlines()]
     pins = {one.name.lower(): one for one in map(Requirement, filter(None, lines))}
-    for name, wanted in requirements(*OF_USERS, "suite").items():
+    for name, wanted in requirements(*USER_EXTRAS, "suite").items():
         ((bound,), (pin,)) = wanted.specifier, pins[name].specifier
         assert (bound.operator, pin.operator) == (">=", "=="), name
         assert Version(pin.version) == Version(bound.version), name
@@ -140,16 +140,16 @@ FIXED = {  # the first release without the vulnerabilities that are known of old
 
 @pytest.mark.parametrize("name", FIXED)
 def test_no_lower_bound_allows_a_release_with_a_known_vulnerability(name):
-    (bound,) = requirements(*OF_USERS, "suite")[name].specifier
+    (bound,) = requirements(*USER_EXTRAS, "suite")[name].specifier
     assert bound.operator == ">=" and Version(bound.version) >= Version(FIXED[name])
 
 
-def test_the_suites_two_environments_differ_by_torch_alone():
+def test_the_extras_test_and_suite_differ_by_torch_alone():
     assert {one.partition(">")[0] for one in EXTRAS["test"]} == {"priorshift[suite,torch]"}
     assert "torch" not in requirements("suite")
 
 
-def test_classifiers_are_of_the_pythons_that_are_allowed():
+def test_classifiers_list_the_supported_python_versions():
     found = re.findall(r"Python :: (3\.\d+)\b", "\n".join(PROJECT["classifiers"]))
     assert found == [f"3.{minor}" for minor in range(11, 11 + len(found))]
     assert PROJECT["requires-python"] == f">={found[0]}"
@@ -157,7 +157,7 @@ def test_classifiers_are_of_the_pythons_that_are_allowed():
         assert (PACKAGE / "py.typed").exists()
 
 
-def test_the_recipe_asks_for_what_the_project_asks_for():
+def test_the_recipe_has_the_requirements_of_the_project():
     recipe = pytest.importorskip("yaml").safe_load(read("recipe/recipe.yaml"))
     assert f">={recipe['context']['python_min']}" == PROJECT["requires-python"]
     python, *run = recipe["requirements"]["run"]
@@ -165,10 +165,12 @@ def test_the_recipe_asks_for_what_the_project_asks_for():
     assert {Requirement(one).name: Requirement(one).specifier for one in run} == {
         name: one.specifier for name, one in requirements().items()
     }
-    names = {"matplotlib-base": "matplotlib", "dask-core": "dask", "pytorch": "torch"}  # as conda calls them
-    beside = {Requirement(one).name: Requirement(one).specifier for one in recipe["requirements"]["run_constraints"]}
-    optional = {name: one.specifier for name, one in requirements(*OF_USERS).items() if name not in requirements()}
-    assert {names.get(name, name): bounds for name, bounds in beside.items()} == optional
+    names = {"matplotlib-base": "matplotlib", "dask-core": "dask", "pytorch": "torch"}  # names of conda packages
+    constrained = {
+        Requirement(one).name: Requirement(one).specifier for one in recipe["requirements"]["run_constraints"]
+    }
+    optional = {name: one.specifier for name, one in requirements(*USER_EXTRAS).items() if name not in requirements()}
+    assert {names.get(name, name): bounds for name, bounds in constrained.items()} == optional
     script = PROJECT["scripts"]["priorshift"]
     assert recipe["build"]["python"]["entry_points"] == [f"priorshift = {script}"]
     assert recipe["about"]["license"] == PROJECT["license"] and (HOME / recipe["about"]["license_file"]).exists()
@@ -176,8 +178,8 @@ def test_the_recipe_asks_for_what_the_project_asks_for():
 
 def test_the_readme_names_extras_and_their_lower_bounds():
     table = re.findall(r"^\| `(\w+)` \| (.*?) \|", read("README.md"), re.MULTILINE)
-    rows = {name: brings for name, brings in table if name in EXTRAS}
-    assert set(rows) == set(OF_USERS)
-    for name, brings in rows.items():
-        told = set(re.findall(r"≥ ([\d.]+)", brings))
-        assert told == {bound.split(">=")[1] for bound in EXTRAS[name] if ">=" in bound}, name
+    rows = {name: contents for name, contents in table if name in EXTRAS}
+    assert set(rows) == set(USER_EXTRAS)
+    for name, contents in rows.items():
+        bounds = set(re.findall(r"≥ ([\d.]+)", contents))
+        assert bounds == {bound.split(">=")[1] for bound in EXTRAS[name] if ">=" in bound}, name
