@@ -1,61 +1,130 @@
-"""Compare the CPU time of the main calls between two source trees, in one run.
+"""Compare CPU time, memory and estimates of the main calls between two source trees, in one run.
 
-    python benchmarks/compare_trees.py OLD/src NEW/src [--repeats 3]
+    python benchmarks/compare_trees.py OLD/src NEW/src [--repeats 3] [--calls workbooks] [--output FILE.csv]
 
-Each tree runs in its own process, one thread, old and new in turns; the smallest CPU time of each call counts. The
-first call of each kind is not counted, so that imports are not.
+Each call runs in a process of its own, with one thread, in the old tree and the new one in turn. A process makes the
+call twice and times the second, so that imports do not count; of all repeats the smallest CPU time counts, and the
+smallest peak of memory, which includes the inputs. `--calls` selects the calls whose names contain a text.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import subprocess
 import sys
-
-CODE = """
-import json, sys, tempfile, time, warnings
+import tempfile
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import priorshift as ps
+from priorshift.io.workbook_writer import write_workbook
+
+ROLES = ("positive", "unlabeled", "target")
+# samples in memory or files: rows of source and target, columns, kind of file
+INPUTS: dict[str, tuple[int, int, int, str]] = {
+    "few": (1_000, 500, 10, "npy"),
+    "medium": (2_000, 1_000, 10, "npy"),
+    "small": (6_000, 3_000, 10, "npy"),
+    "large": (60_000, 30_000, 10, "npy"),
+    "huge": (500_000, 500_000, 10, "npy"),
+    "csv": (6_000, 3_000, 10, "csv"),
+    "parquet": (500_000, 500_000, 10, "parquet"),
+    "wide parquet": (600, 300, 2_500, "parquet"),
+    "workbook": (20_000, 10_000, 20, "xlsx"),
+    "large workbook": (80_000, 40_000, 20, "xlsx"),
+}
+_KNOWN = "ps.estimate_prior(*samples, source_prior=0.2, random_state=0)"
+_UNKNOWN = "ps.estimate_prior(*samples, random_state=0)"
+_STREAM = "ps.estimate_prior(*samples, source_prior=0.2, stream=True, random_state=0)"
+CALLS = {
+    "default, π unknown, 9,000 rows": ("small", _UNKNOWN),
+    "default, π known, 9,000 rows of CSV": ("csv", _KNOWN),
+    "default, π unknown, 90,000 rows": ("large", _UNKNOWN),
+    "default, π known, 1,000,000 rows": ("huge", _KNOWN),
+    "default, π unknown, 1,000,000 rows": ("huge", _UNKNOWN),
+    "TCPU, π known, 9,000 rows": ("small", "ps.estimate_prior(*samples, method='tcpu', source_prior=0.2)"),
+    "KM2, 2,000 rows": ("medium", "ps.KM2(random_state=0).fit(*labeled(samples[:2]))"),
+    "diagnose, π known, 1,500 rows": ("few", "ps.diagnose(*samples, source_prior=0.2, random_state=0).estimate"),
+    "streaming, π known, 9,000 rows of CSV": ("csv", _STREAM),
+    "streaming, π known, 1,000,000 rows of Parquet": ("parquet", _STREAM),
+    "default, π known, 2,500 columns of Parquet": ("wide parquet", _KNOWN),
+    "workbooks, π known, 30,000 × 20 cells": ("workbook", _KNOWN),
+    "workbooks, π known, 120,000 × 20 cells": ("large workbook", _KNOWN),
+}
+CODE = """
+import json, resource, sys, time, warnings
 import numpy as np
 import priorshift as ps
 warnings.simplefilter("ignore")
-def sample(rows):
-    return ps.simulate.gaussian(0.2, 0.5, n_source=rows, n_target=rows // 2, shared=False, random_state=1)
-small, large = sample(6000), sample(60000)
-three = lambda s: (s.positive, s.unlabeled, s.target)
-few = [x[:500] for x in three(small)]
-folder = Path(tempfile.mkdtemp())
-files = []
-for name, rows in zip(("p", "u", "t"), three(small)):
-    files.append(folder / f"{name}.csv")
-    np.savetxt(files[-1], rows, delimiter=",", header=",".join(f"c{k}" for k in range(10)), comments="")
-calls = {
-    "default, π unknown, 9,000 rows": lambda: ps.estimate_prior(*three(small), random_state=0),
-    "default, π given, 9,000 rows, CSV": lambda: ps.estimate_prior(*files, source_prior=0.2, random_state=0),
-    "default, π unknown, 90,000 rows": lambda: ps.estimate_prior(*three(large), random_state=0),
-    "TCPU, π given, 9,000 rows": lambda: ps.estimate_prior(*three(small), method="tcpu", source_prior=0.2),
-    "KM2, 2,000 rows": lambda: ps.KM2(max_rows=2000, random_state=0).fit(small.X, small.y),
-    "diagnose, π given, 1,500 rows": lambda: ps.diagnose(*few, source_prior=0.2, random_state=0),
-    "streaming, π given, 9,000 rows": lambda: ps.estimate_prior(*files, source_prior=0.2, stream=True, random_state=0),
-}
-times = {}
-for name, call in calls.items():
-    call()
-    runs = []
-    for _ in range(3):
-        start = time.process_time(); call(); runs.append(time.process_time() - start)
-    times[name] = min(runs)
-print(json.dumps(times))
+call, *paths = sys.argv[1:]
+samples = [np.load(path) if path.endswith(".npy") else path for path in paths]
+def labeled(parts):
+    return np.concatenate(parts), np.repeat([1, 0], [len(part) for part in parts])
+call = compile(call, "call", "eval")
+eval(call)
+start = time.process_time()
+result = eval(call)
+seconds = time.process_time() - start
+value = result.prior_ if hasattr(result, "prior_") else result.value
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, float(value)]))
 """
 
 
-def run(tree: str) -> dict[str, float]:
-    """Return the CPU seconds of each call with the package in `tree`."""
+def write_inputs(folder: Path, name: str) -> list[Path]:
+    """Write the three samples of an entry of INPUTS to files, unless they exist; return their paths."""
+    n_source, n_target, n_columns, kind = INPUTS[name]
+    paths = [folder / f"{name} {role}.{kind}" for role in ROLES]
+    if not paths[0].exists():
+        sample = ps.simulate.gaussian(
+            0.2, 0.5, n_source=n_source, n_target=n_target, dimension=n_columns, shared=False, random_state=1
+        )  # fmt: skip
+        for path, role in zip(paths, ROLES, strict=True):
+            write_rows(path, getattr(sample, role))
+    return paths
+
+
+def write_rows(path: Path, rows: np.ndarray) -> None:
+    """Write rows to a file of the kind that its name ends with."""
+    columns = [f"c{k}" for k in range(rows.shape[1])]
+    if path.suffix == ".npy":
+        np.save(path, rows)
+    elif path.suffix == ".csv":
+        np.savetxt(path, rows, delimiter=",", header=",".join(columns), comments="")
+    elif path.suffix == ".xlsx":
+        write_workbook(path, [columns, *rows.round(4).tolist()])
+    else:
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table(dict(zip(columns, rows.T, strict=True))), path)
+
+
+def run(tree: str, call: str, paths: list[Path]) -> tuple[float, float, float]:
+    """Return the CPU seconds, the peak of memory in MB and the estimate of a call with the package in `tree`."""
     environment = os.environ | {"PYTHONPATH": tree, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
-    times: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return times
+    command = [sys.executable, "-c", CODE, call, *map(str, paths)]
+    process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    seconds, megabytes, value = json.loads(process.stdout.splitlines()[-1])
+    return seconds, megabytes, value
+
+
+def compare(name: str, folder: Path, trees: tuple[str, str], repeats: int) -> dict[str, Any]:
+    """Run a call in both trees in turn, and return a line of the table."""
+    inputs, call = CALLS[name]
+    paths = write_inputs(folder, inputs)
+    runs = [[run(tree, call, paths) for tree in trees] for _ in range(repeats)]
+    old, new = ([min(pair[k][part] for pair in runs) for part in (0, 1)] for k in (0, 1))
+    return {
+        "call": name,
+        "old_seconds": f"{old[0]:.3f}", "new_seconds": f"{new[0]:.3f}", "ratio": f"{new[0] / old[0]:.2f}",
+        "old_megabytes": f"{old[1]:.0f}", "new_megabytes": f"{new[1]:.0f}",
+        "old_estimate": f"{runs[0][0][2]:.5f}", "new_estimate": f"{runs[0][1][2]:.5f}",
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -63,12 +132,20 @@ def main() -> None:
     parser.add_argument("old")
     parser.add_argument("new")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--calls", default="")
+    parser.add_argument("--output", type=Path)
     args = parser.parse_args()
-    runs = [(run(args.old), run(args.new)) for _ in range(args.repeats)]
-    print(f"{'call':38}{'old':>9}{'new':>9}{'new/old':>9}")
-    for name in runs[0][0]:
-        old, new = (min(pair[k][name] for pair in runs) for k in (0, 1))
-        print(f"{name:38}{old:>9.3f}{new:>9.3f}{new / old:>9.2f}")
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in CALLS:
+            if args.calls in name:
+                lines.append(compare(name, Path(folder), (args.old, args.new), args.repeats))
+                print(" ".join(f"{key}={value}" for key, value in lines[-1].items()), flush=True)
+    if args.output:
+        with args.output.open("w", newline="") as file:
+            writer = csv.DictWriter(file, lines[0])
+            writer.writeheader()
+            writer.writerows(lines)
 
 
 if __name__ == "__main__":
