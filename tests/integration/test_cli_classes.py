@@ -215,7 +215,6 @@ def test_the_exit_code_can_follow_the_status_of_a_class(folder, capsys):
 
 
 def test_a_sheet_of_each_class(folder, sample, capsys):
-    pytest.importorskip("openpyxl")
     with pd.ExcelWriter("book.xlsx") as book:
         for name in ("flu", "covid"):
             pd.read_csv(f"{name}.csv").to_excel(book, sheet_name=name.upper(), index=False)

@@ -26,13 +26,13 @@ from priorshift.errors import InputError
 from priorshift.io.csv_text import Source, explain_errors, has_only_numbers, open_text
 from priorshift.io.files import WORKBOOKS, kind, text_or_parquet
 from priorshift.io.readers import row_groups, text_columns, text_sizes
-from priorshift.io.workbooks import workbook_bytes, workbook_sizes
+from priorshift.io.workbooks import WorkbookSize, measure_workbook, workbook_bytes
 
 _CHUNK = 1 << 20  # bytes that are decompressed at a time
 _SEPARATORS = (b",", b";", b"\t")
 _TEXT_CELLS = "cells that are not all numbers"
-# elements of XML in a workbook that are read without a look at the number of its cells, and for each cell
-_MOST_ITEMS, _ELEMENTS_OF_CELL = 1_000_000, 10
+# elements of XML in the sheets and texts of a workbook, unless there are at most as many for each of its cells
+_MOST_ELEMENTS, _ELEMENTS_OF_CELL = 1_000_000, 10
 _GIB = 1 << 30
 _MAX_NAME = 120
 _ENDING = re.compile(r"(\.[a-z0-9]{1,10}){1,2}$")
@@ -77,8 +77,8 @@ class Limits:
     def check_file(self, path: Path, name: str) -> None:
         """Refuse a file beyond the limits, before it is read into memory; `name` is its name in the message.
 
-        A Parquet file is checked by its metadata and the lengths of its distinct texts, an Excel file by its archive,
-        CSV text chunk by chunk.
+        A Parquet file is checked by its metadata and the lengths of its distinct texts; CSV text and Excel files are
+        checked chunk by chunk.
         """
         with explain_errors(name):
             text = text_or_parquet(path, name)  # None for Parquet and Excel files
@@ -135,15 +135,18 @@ class Limits:
     def _check_workbook(self, path: Path, name: str) -> None:
         """Refuse an Excel file beyond the limits."""
         self._check(name, workbook_bytes(path, name), "bytes when decompressed", self.bytes)
-        for size in workbook_sizes(path, name):
+
+        def check(size: WorkbookSize) -> None:
             self._check(name, size.rows - 1, "rows", self.rows)  # less the header
             self.check_columns(name, size.columns)
             self._check(name, size.cells, "cells", self.text_cells)
             self._check(name, size.characters, "characters in its cells", self.bytes)
             if size.elements > _ELEMENTS_OF_CELL * size.cells:
                 self._check(
-                    name, size.elements, "formats, comments and other items", _MOST_ITEMS, "save its sheet as CSV"
+                    name, size.elements, "XML elements other than cells", _MOST_ELEMENTS, "save its sheet as CSV"
                 )
+
+        measure_workbook(path, name, check)
 
     def _check_parquet(self, path: Path, name: str) -> None:
         """Refuse a Parquet file beyond the limits."""

@@ -57,9 +57,13 @@ def is_missing_value(value: Any) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as text; 7, 7.0 and "7" give the same text."""
+    """Return a value as text; 7, 7.0 and "7" give the same text, and 90 minutes are 01:30:00."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
+    if isinstance(value, timedelta) and value >= timedelta(0):
+        seconds, fraction = divmod(value, timedelta(seconds=1))
+        text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        return f"{text}.{fraction.microseconds:06d}" if fraction else text
     return str(value).strip()
 
 

@@ -89,6 +89,10 @@ def text_or_parquet(path: Path, name: str) -> Source | None:
     except OSError as error:
         raise _unreadable(name, error) from None
     expected, is_zip = kind(path), head.startswith(b"PK\3\4")
+    if expected == WORKBOOKS and head.startswith(_OLD_EXCEL):
+        raise InputError(
+            f"{name} has a password, or is an .xls file named .xlsx; open it in Excel and save it as .xlsx without one."
+        )
     if path.suffix.lower() in _SPREADSHEETS or head.startswith(_OLD_EXCEL):
         raise InputError(f"{name} is a spreadsheet in a format that is not read; save it as .xlsx or CSV.")
     if is_zip and expected != WORKBOOKS and _is_spreadsheet(path):

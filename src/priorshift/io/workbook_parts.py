@@ -1,8 +1,9 @@
-"""The parts of an Excel workbook (.xlsx): sheets, stored texts and cell formats, read from XML in one pass each.
+"""The parts of an Excel workbook (.xlsx): sheets, shared strings and cell formats, read from XML in one pass each.
 
 The files come from others, so every part is read in time and memory proportional to its size. What Excel would not
-write is refused: document types, unknown compression, tags of a megabyte, rows and cells out of order. Names of
-elements and attributes are compared without their prefixes, since a long namespace would be repeated in each name.
+write is refused with a reason: document types, unknown compression, rows and cells out of order. Parts that are not
+needed may be missing. Names of elements and attributes are compared without their prefixes, since a long namespace
+would be repeated in each name.
 """
 
 from __future__ import annotations
@@ -10,34 +11,37 @@ from __future__ import annotations
 import posixpath
 import re
 import zlib
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator
 from datetime import datetime, time, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 from xml.parsers import expat
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
+import numpy as np
+from numpy.typing import NDArray
+
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet in Excel
-# what a damaged file may raise, besides ValueError for what is refused here
+# what a damaged file may raise, besides WorkbookError
 DAMAGE = (
     BadZipFile, LookupError, ValueError, OSError, EOFError, NotImplementedError, RuntimeError, OverflowError,
     zlib.error, expat.ExpatError,
 )  # fmt: skip
 
 _BLOCK = 1 << 16  # bytes that are parsed at a time
-_LONGEST_TAG = 1 << 20  # bytes of a tag or comment, which is parsed again with each further block
-_DEEPEST = 100  # elements within each other
+_LONGEST_TAG = 1 << 24  # bytes of a tag or comment, which are in memory at once
+_DEEPEST = 100  # elements within each other; the parser stores each
 _MOST_NAMES = 10_000  # different names of elements and attributes in a part; the parser stores each
-_MOST_ELEMENTS = 3_000_000  # in a part that is neither a sheet nor the stored texts
 _MOST_LISTED = 100_000  # sheets, relations to other parts or cell formats
-_LONGEST_NUMBER = 400  # characters
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a character that XML does not have, or an underscore before such a text
 _LETTERS = re.compile("[A-Za-z]{1,3}")  # of a column
 _DIGITS = "0123456789"
+_MOST_SHOWN = 20  # characters of a value in a message
 
 # Kinds of cell formats. A time shows hours alone: of a day or a duration, or of a date if there are many days
 _NUMBER, _DATE, _TIME, _DURATION = range(4)
-_MOST_DAYS = 1000  # of a duration with the format of a time
+_MOST_DAYS = 1000  # in a cell with the format of a time; more are a date, from October 1902 on
 # Formats that a workbook need not define, by number; 27 to 36, 50 to 58 and 71 to 81 depend on the language
 _BUILT_IN = {
     **dict.fromkeys((14, 15, 16, 17, 22), _DATE),
@@ -49,8 +53,12 @@ _LITERAL = re.compile(r'"[^"]*"?|\\.?|_.?|\*.?|\[(?!(?:h+|m+|s+)\])[^\]]*\]?|am/
 _ELAPSED = re.compile(r"\[[hms]")
 
 
+class WorkbookError(ValueError):
+    """The reason why a workbook cannot be read, as the end of a sentence."""
+
+
 class Workbook:
-    """An open workbook: the names of its sheets, and their rows."""
+    """An open workbook: the names of its sheets, and their cells."""
 
     def __init__(self, archive: ZipFile) -> None:
         """Read which sheets a workbook has."""
@@ -58,53 +66,67 @@ class Workbook:
         self._parts: dict[str, ZipInfo] = {}  # by names without upper case, which do not matter
         for entry in archive.infolist():
             self._parts[entry.filename.replace("\\", "/").lstrip("/").casefold()] = entry
-        [book] = [target for kind, target in self._relations("").values() if kind == "officeDocument"]
-        related = self._relations(book)
-        self._texts = [target for kind, target in related.values() if kind == "sharedStrings"]
-        self._styles = [target for kind, target in related.values() if kind == "styles"]
-        listed = self._elements(book, {("workbook", "workbookPr"), ("sheets", "sheet")})
-        self._counts_from_1904 = any(one.get("date1904") in ("1", "true") for tag, one in listed if tag == "workbookPr")
-        sheets = [(sheet["name"], *related[sheet["id"]]) for tag, sheet in listed if tag == "sheet"]
-        # others are charts; parts by the names of sheets
-        self._sheets = {name: target for name, kind, target in sheets if kind == "worksheet"}
-        n_sheets = sum(kind == "worksheet" for _, kind, _ in sheets)
-        if not len(self._sheets) == len(set(self._sheets.values())) == n_sheets:  # a name or a part of two sheets
-            raise ValueError
+        if "mimetype" in self._parts:
+            raise WorkbookError("it is a document of another kind")
+        book = self._related(self._relations(""), "officeDocument")
+        if book is None:
+            raise WorkbookError("it has no workbook part")
+        if book.endswith(".bin"):
+            raise WorkbookError("it is a binary workbook (.xlsb)")
+        relations = self._relations(book)
+        self._shared_strings = self._related(relations, "sharedStrings")
+        self._styles = self._related(relations, "styles")
+        elements = self._elements(book, {("workbook", "workbookPr"), ("sheets", "sheet")})
+        self._counts_from_1904 = any(
+            attributes.get("date1904") in ("1", "true") for name, attributes in elements if name == "workbookPr"
+        )
+        self._sheets: dict[str, str] = {}  # parts by the names of sheets
+        for name, attributes in elements:
+            kind, part = relations.get(attributes.get("id", ""), ("", ""))
+            if name == "sheet" and kind == "worksheet" and part.casefold() in self._parts:  # others are charts
+                if attributes["name"] in self._sheets:
+                    raise WorkbookError(f"it has two sheets named {attributes['name']!r}")
+                self._sheets[attributes["name"]] = part
+        if not self._sheets:
+            raise WorkbookError("it has no sheets with cells")
+        if len(self._sheets) > len({part.casefold() for part in self._sheets.values()}):
+            raise WorkbookError("two of its sheets are the same part of the file")
 
     @property
     def sheets(self) -> list[str]:
         """Names of the sheets."""
         return list(self._sheets)
 
-    def read_texts(self) -> Iterator[StoredTexts]:
-        """Read the texts that cells refer to by number; yield them after each block of bytes, as far as they are read.
+    def read_shared_strings(self, check: Callable[[SharedStrings], None] | None = None) -> SharedStrings:
+        """Read the texts that cells refer to by number; call `check` after each block of bytes."""
+        strings = SharedStrings()
+        return strings if self._shared_strings is None else self._read(self._shared_strings, strings, check)
 
-        The last yielded are all of them.
+    def read_sheet(
+        self,
+        name: str,
+        texts: list[str],
+        *,
+        check: Callable[[SheetCells], None] | None = None,
+        count_only: bool = False,
+    ) -> SheetCells:
+        """Read the cells of a sheet, which refer to `texts`; call `check` after each block of bytes.
+
+        If `count_only`, cells are read and counted, but not stored.
         """
-        texts = StoredTexts()
-        yield texts
-        for part in self._texts[:1]:
-            for _ in self._parse(part, texts):
-                yield texts
-
-    def read_sheet(self, name: str, texts: list[str]) -> Iterator[SheetRows]:
-        """Read the rows of a sheet, whose cells refer to `texts`; yield them after each block of bytes.
-
-        The rows of one block are to be taken from what is yielded before the next block is read.
-        """
-        rows = SheetRows(texts, self._formats, counts_from_1904=self._counts_from_1904)
-        for _ in self._parse(self._sheets[name], rows):
-            yield rows
-        yield rows
+        cells = SheetCells(
+            texts, self._formats, counts_from_1904=self._counts_from_1904, count_only=count_only
+        )  # fmt: skip
+        return self._read(self._sheets[name], cells, check)
 
     @cached_property
     def _formats(self) -> list[int]:
         """The kind of each cell format, such as _DATE."""
         kinds, formats = dict(_BUILT_IN), []
-        for part in self._styles[:1]:
-            for tag, attributes in self._elements(part, {("numFmts", "numFmt"), ("cellXfs", "xf")}):
+        if self._styles is not None:
+            for name, attributes in self._elements(self._styles, {("numFmts", "numFmt"), ("cellXfs", "xf")}):
                 number = _whole_number(attributes.get("numFmtId", "0"))
-                if tag == "numFmt":
+                if name == "numFmt":
                     kinds[number] = _kind_of_format(attributes.get("formatCode", ""))
                 else:
                     formats.append(kinds.get(number, _NUMBER))
@@ -115,47 +137,62 @@ class Workbook:
         folder, file = posixpath.split(part)
         path = posixpath.join(folder, "_rels", f"{file}.rels")
         relations = {}
-        for _, attributes in self._elements(path, {("Relationships", "Relationship")}):
-            if attributes.get("TargetMode") != "External":
-                kind, target = attributes["Type"].rpartition("/")[2], attributes["Target"].replace("\\", "/")
-                relations[attributes["Id"]] = kind, posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+        if path.casefold() in self._parts:
+            for _, attributes in self._elements(path, {("Relationships", "Relationship")}):
+                if attributes.get("TargetMode") != "External":
+                    kind, target = attributes["Type"].rpartition("/")[2], attributes["Target"].replace("\\", "/")
+                    name = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+                    relations[attributes["Id"]] = kind, name
         return relations
+
+    def _related(self, relations: dict[str, tuple[str, str]], kind: str) -> str | None:
+        """Return the first existing part of a kind that is related; None if there is none."""
+        parts = (part for one, part in relations.values() if one == kind and part.casefold() in self._parts)
+        return next(parts, None)
 
     def _elements(self, part: str, wanted: set[tuple[str, str]]) -> list[tuple[str, dict[str, str]]]:
         """Return name and attributes of the `wanted` elements of a part, which are pairs of a parent and a name."""
-        elements = _Elements(wanted)
-        for _ in self._parse(part, elements):
-            if elements.count > _MOST_ELEMENTS:
-                raise ValueError
-        return elements.listed
+        return self._read(part, _Elements(wanted), None).elements
 
-    def _parse(self, part: str, reader: _Reader) -> Iterator[None]:
-        """Let a reader handle a part of the archive; yield after each block of bytes."""
+    def _read(self, part: str, reader: _AnyReader, check: Callable[[_AnyReader], None] | None) -> _AnyReader:
+        """Let a reader handle a part of the archive, call `check` after each block of bytes, and return the reader."""
+        for _ in self._parse(part, reader):
+            if check is not None:
+                check(reader)
+        return reader
+
+    def _parse(self, part: str, reader: _PartReader) -> Iterator[None]:
+        """Parse a part of the archive; yield after each block of bytes."""
         entry = self._parts[part.casefold()]
         if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-            raise ValueError
+            raise WorkbookError("it is compressed in an unusual way")
         names: dict[str, str] = {}
         parser = expat.ParserCreate(intern=names)
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = _refuse  # few bytes of a document type can stand for many
+        parser.StartDoctypeDeclHandler = _refuse_document_type
         parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
         parser.CharacterDataHandler = reader.text
-        n_bytes = 0
+        n_bytes = n_pending = 0
         with self._archive.open(entry) as file:
-            while block := file.read(_BLOCK):
+            # an unfinished tag is parsed again with the next block, which is therefore as long
+            while block := file.read(max(_BLOCK, n_pending)):
                 parser.Parse(block, False)
                 n_bytes += len(block)
-                if n_bytes - parser.CurrentByteIndex > _LONGEST_TAG or len(names) > _MOST_NAMES:
-                    raise ValueError
+                n_pending = n_bytes - parser.CurrentByteIndex
+                if n_pending > _LONGEST_TAG:
+                    raise WorkbookError("its XML has a very long tag")
+                if len(names) > _MOST_NAMES:
+                    raise WorkbookError("its XML has too many different names")
                 yield
             parser.Parse(b"", True)
+        yield
 
 
-class _Reader:
-    """What handles the elements of a part; `count` is how many there have been."""
+class _PartReader:
+    """What handles the elements of a part; `n_elements` is how many there have been."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.n_elements = 0
         self._path = [""]  # names of the open elements
         self._pieces: list[str] | None = None  # of the text that is being read
 
@@ -166,9 +203,9 @@ class _Reader:
         if ":" in name:
             name = name.rpartition(":")[2]
         path.append(name)
-        self.count += 1
+        self.n_elements += 1
         if len(path) > _DEEPEST:
-            raise ValueError
+            raise WorkbookError("its XML has too many levels")
         return parent, name
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -190,30 +227,33 @@ class _Reader:
         return "".join(pieces)
 
 
-class _Elements(_Reader):
+_AnyReader = TypeVar("_AnyReader", bound=_PartReader)
+
+
+class _Elements(_PartReader):
     """Lists name and attributes of some elements."""
 
     def __init__(self, wanted: set[tuple[str, str]]) -> None:
         super().__init__()
-        self.listed: list[tuple[str, dict[str, str]]] = []
+        self.elements: list[tuple[str, dict[str, str]]] = []
         self._wanted = wanted
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """List an element, if it is wanted."""
         parent, name = self._open(name)
         if (parent, name) in self._wanted:
-            self.listed.append((name, {key.rpartition(":")[2]: value for key, value in attributes.items()}))
-            if len(self.listed) > _MOST_LISTED:
-                raise ValueError
+            self.elements.append((name, {key.rpartition(":")[2]: value for key, value in attributes.items()}))
+            if len(self.elements) > _MOST_LISTED:
+                raise WorkbookError(f"it has more than {_MOST_LISTED:,} sheets, cell formats or relations")
 
 
-class StoredTexts(_Reader):
-    """The texts that cells refer to by number; `characters` is their total length."""
+class SharedStrings(_PartReader):
+    """The texts that cells refer to by number; `n_characters` is their total length."""
 
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []
-        self.characters = 0
+        self.n_characters = 0
         self._runs: list[str] = []  # of the open text, which may have several formats
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -231,45 +271,88 @@ class StoredTexts(_Reader):
             self._runs.append(self._take_text())
         elif name == "si" and self._path[-1] == "sst":
             text = _unescape("".join(self._runs))
-            self.characters += len(text)
+            self.n_characters += len(text)
             self.texts.append(text)
 
 
-class SheetRows(_Reader):
-    """The rows of a sheet that are not empty, and how many columns, cells and characters of text it has so far."""
+class SheetCells(_PartReader):
+    """The cells of a sheet that have values, row by row; a row without such a cell is left out.
 
-    def __init__(self, texts: list[str], formats: list[int], *, counts_from_1904: bool) -> None:
+    Attributes
+    ----------
+    n_rows, n_columns
+        Number of rows, and of columns up to the last one with a value.
+    n_cells
+        Number of cells, including those without a value.
+    n_characters
+        Total length of the texts, each of which counts as often as cells have it.
+    has_uncomputed
+        Whether there are formulas without a value.
+    row_numbers
+        Number of each row in the sheet.
+    """
+
+    def __init__(self, texts: list[str], formats: list[int], *, counts_from_1904: bool, count_only: bool) -> None:
         super().__init__()
-        self.n_rows = self.n_columns = self.n_cells = self.characters = 0
-        self.has_uncomputed = False  # whether there are formulas without a value
+        self.n_rows = self.n_columns = self.n_cells = self.n_characters = 0
+        self.has_uncomputed = False
+        self.row_numbers = array("q")
+        self._values: list[Any] = []  # of all rows, one after the other
+        self._columns = array("H")  # of each value, from 0
+        self._ends = array("q")  # number of values up to the end of each row
         self._texts, self._formats, self._counts_from_1904 = texts, formats, counts_from_1904
-        self._rows: list[tuple[int, list[Any]]] = []
-        self._columns: dict[str, int] = {}  # numbers of columns by their letters
+        self._is_stored = not count_only
+        self._numbers: dict[str, int] = {}  # numbers of columns by their letters
         self._kinds: dict[str, int] = {}  # kinds of cell formats by their numbers
-        self._values: list[Any] = []  # of the open row
-        self._row = self._column = 0
+        self._row = self._column = self._last_column = 0  # the last one is that of the last value of the row
+        self._row_digits = ""  # number of the row, if it is stated
+        self._is_in_row = self._is_in_cell = False
         self._type, self._kind = "n", _NUMBER
         self._runs: list[str] | None = None  # of text, or the value, of the open cell
         self._has_formula = False
 
-    def take(self) -> list[tuple[int, list[Any]]]:
-        """Return number and values of the rows that were read since the last call; None is an empty cell.
+    def rows(self) -> Iterator[list[Any]]:
+        """Return the values of each row, which are None in empty cells."""
+        start = 0
+        for end in self._ends:
+            row = [None] * self.n_columns
+            for column, value in zip(self._columns[start:end], self._values[start:end], strict=True):
+                row[column] = value
+            start = end
+            yield row
 
-        A row ends with its last value.
-        """
-        rows, self._rows = self._rows, []
-        return rows
+    def header(self) -> dict[int, Any]:
+        """Return the first row: for each column with values, its number from 0 and its first value or None."""
+        header: dict[int, Any] = dict.fromkeys(self._places)
+        end = self._ends[0]
+        return header | dict(zip(self._columns[:end], self._values[:end], strict=True))
+
+    def column(self, number: int) -> list[Any]:
+        """Return the values of a column in all rows, which are None in empty cells."""
+        places = self._places[number]
+        column = [None] * self.n_rows
+        for row, place in zip(np.searchsorted(self._ends, places, side="right").tolist(), places.tolist(), strict=True):
+            column[row] = self._values[place]
+        return column
+
+    @cached_property
+    def _places(self) -> dict[int, NDArray[np.intp]]:
+        """The places of a column's values among those of all rows, by the number of the column."""
+        columns = np.array(self._columns)
+        order = np.argsort(columns, kind="stable")
+        numbers, starts = np.unique(columns[order], return_index=True)
+        return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a row, a cell, its formula or its value."""
         parent, name = self._open(name)
         if name == "c":
-            if parent == "row":
+            if parent == "row" and self._is_in_row:
                 self._start_cell(attributes)
         elif name == "v":
             if parent == "c":
                 if self._runs is not None:
-                    raise ValueError
+                    raise WorkbookError(f"a cell of row {self._row} has two values")
                 self._runs, self._pieces = [], []
         elif name == "t":
             if parent in ("is", "r"):
@@ -288,19 +371,30 @@ class SheetRows(_Reader):
             if self._pieces is not None and self._runs is not None:
                 self._runs.append(self._take_text())
         elif name == "c":
-            if self._path[-1] == "row":
+            if self._is_in_cell and self._path[-1] == "row":
                 self._end_cell()
-        elif name == "row" and self._path[-1] == "sheetData" and self._values:
-            self._rows.append((self._row, self._values))
-            self.n_rows += 1
-            self.n_columns = max(self.n_columns, len(self._values))
+        elif name == "row" and self._path[-1] == "sheetData":
+            self._end_row()
 
     def _start_row(self, attributes: dict[str, str]) -> None:
         """Begin a row, whose number is larger than that of the row before."""
-        row = _whole_number(attributes["r"]) if "r" in attributes else self._row + 1
-        if not self._row < row <= MOST_ROWS:
-            raise ValueError
-        self._row, self._column, self._values = row, 0, []
+        self._row_digits = attributes.get("r", "")
+        row = _whole_number(self._row_digits) if self._row_digits else self._row + 1
+        if row > MOST_ROWS:
+            raise WorkbookError(f"it has more than {MOST_ROWS:,} rows, the most that Excel allows")
+        if row <= self._row or self._is_in_row:
+            raise WorkbookError(f"its rows are out of order after row {self._row}")
+        self._row, self._column, self._last_column, self._is_in_row = row, 0, 0, True
+
+    def _end_row(self) -> None:
+        """Count a row, if it has a value."""
+        self._is_in_row = False
+        if self._last_column:
+            self.n_rows += 1
+            self.n_columns = max(self.n_columns, self._last_column)
+            if self._is_stored:
+                self.row_numbers.append(self._row)
+                self._ends.append(len(self._values))
 
     def _start_cell(self, attributes: dict[str, str]) -> None:
         """Begin a cell, whose column comes after that of the cell before."""
@@ -308,24 +402,33 @@ class SheetRows(_Reader):
         column = self._column + 1
         if place := attributes.get("r"):
             letters = place.rstrip(_DIGITS)
-            if letters not in self._columns:
-                self._columns[letters] = _column_number(letters)
-            column = self._columns[letters]
-            if column <= self._column or len(letters) == len(place):
-                raise ValueError
+            if letters not in self._numbers:
+                self._numbers[letters] = _column_number(letters)
+            column = self._numbers[letters]
+            if column <= self._column or (self._row_digits and place != letters + self._row_digits):
+                raise WorkbookError(f"its cells are out of order in row {self._row}")
         if column > MOST_COLUMNS:
-            raise ValueError
+            raise WorkbookError(f"it has more than {MOST_COLUMNS:,} columns, the most that Excel allows")
         self._column = column
         self._type = attributes.get("t", "n")
         style = attributes.get("s", "")
         if style not in self._kinds:
-            self._kinds[style] = self._formats[_whole_number(style)] if style and self._formats else _NUMBER
+            self._kinds[style] = self._kind_of_style(style)
         self._kind = self._kinds[style]
-        self._runs, self._pieces, self._has_formula = None, None, False
+        self._runs, self._pieces, self._has_formula, self._is_in_cell = None, None, False, True
+
+    def _kind_of_style(self, style: str) -> int:
+        """Return the kind of a cell format; without styles, all cells are numbers."""
+        if not (style and self._formats):
+            return _NUMBER
+        number = _whole_number(style)
+        if number >= len(self._formats):
+            raise WorkbookError(f"a cell of row {self._row} has format {number}, which the file does not define")
+        return self._formats[number]
 
     def _end_cell(self) -> None:
-        """Add the value of a cell to the row."""
-        runs, self._runs = self._runs, None
+        """Add the value of a cell."""
+        runs, self._runs, self._is_in_cell = self._runs, None, False
         text = "".join(runs or ())
         if self._has_formula and not text and (runs is None or self._type != "str"):  # a computed text may be empty
             self.has_uncomputed = True
@@ -333,31 +436,36 @@ class SheetRows(_Reader):
             return
         value = self._value(text)
         if isinstance(value, str):
-            self.characters += len(value)
+            self.n_characters += len(value)
             if not value.strip():
                 return
         if value is not None:
-            values = self._values
-            values.extend([None] * (self._column - 1 - len(values)))
-            values.append(value)
+            self._last_column = self._column
+            if self._is_stored:
+                self._values.append(value)
+                self._columns.append(self._column - 1)
 
     def _value(self, text: str) -> Any:
         """Return the value of the open cell, whose text is not empty; an error such as #DIV/0! is text."""
         kind = self._type
-        if kind == "n":
-            number = _number(text)
-            return number if self._kind == _NUMBER else _moment(number, self._kind, self._counts_from_1904)
-        if kind == "s":
-            return self._texts[_whole_number(text)]
-        if kind in ("str", "inlineStr"):
-            return _unescape(text)
-        if kind == "b":
-            return {"0": False, "1": True, "false": False, "true": True}[text.strip()]
-        if kind == "d":  # written by few programs, and not by Excel itself unless it is asked to
-            return _iso_moment(text.strip())
-        if kind == "e":
-            return text
-        raise ValueError
+        try:
+            if kind == "n":
+                number = _number(text)
+                return number if self._kind == _NUMBER else _moment(number, self._kind, self._counts_from_1904)
+            if kind == "s":
+                return self._texts[_whole_number(text)]
+            if kind in ("str", "inlineStr"):
+                return _unescape(text)
+            if kind == "b":
+                return {"0": False, "1": True, "false": False, "true": True}[text.strip()]
+            if kind == "d":  # written by few programs, and not by Excel itself unless it is asked to
+                return _iso_moment(text.strip())
+            if kind == "e":
+                return text
+        except (LookupError, ValueError):
+            pass
+        shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+        raise WorkbookError(f"the value {shown!r} in row {self._row} does not fit its type {kind[:_MOST_SHOWN]!r}")
 
 
 def column_letters(number: int) -> str:
@@ -372,29 +480,29 @@ def column_letters(number: int) -> str:
 def _column_number(letters: str) -> int:
     """Return the number of a column, 28 for AB."""
     if not _LETTERS.fullmatch(letters):
-        raise ValueError
+        raise WorkbookError("a cell has a place that Excel does not have")
     number = 0
     for letter in letters.upper():
         number = 26 * number + ord(letter) - 64
     return number
 
 
-def _refuse(*_: Any) -> None:
-    """Refuse a document type, which workbooks do not have."""
-    raise ValueError
+def _refuse_document_type(*_: Any) -> None:
+    """Refuse a document type, few bytes of which can stand for many."""
+    raise WorkbookError("its XML has a document type")
 
 
 def _whole_number(text: str) -> int:
     """Read a whole number that is not negative."""
     text = text.strip()
     if len(text) > 20 or not (text.isascii() and text.isdigit()):
-        raise ValueError
+        raise WorkbookError("a number in its XML is not a whole number")
     return int(text)
 
 
 def _number(text: str) -> float:
     """Read a finite number, as an int if it has no decimal mark."""
-    if len(text) > _LONGEST_NUMBER or "_" in text or not text.isascii():
+    if "_" in text or not text.isascii():
         raise ValueError
     number = float(text)
     if number - number != 0:  # infinite or not a number

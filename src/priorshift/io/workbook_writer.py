@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -18,6 +17,7 @@ from priorshift.result_tables import to_plain
 
 _LONGEST_TEXT = 32_767  # characters of a cell in Excel
 _SHEET = "xl/worksheets/sheet1.xml"
+_MOST_BYTES = 2**31 - 2**16  # of a sheet; a larger one needs a format of archives that Excel repairs
 _DAY = timedelta(days=1)
 _FIRST_DAY = datetime(1899, 12, 30)  # for dates after February 1900; Excel cannot store those before 1900
 _NAMESPACE = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -73,25 +73,26 @@ def write_workbook(output: Path, rows: Iterable[Sequence[Any]], title: str = "Sh
     with ZipFile(output, "w", ZIP_DEFLATED) as archive:
         for part, content in {**_PARTS, "xl/workbook.xml": book}.items():
             archive.writestr(_entry(part), _XML + content)
-        try:
-            with archive.open(_entry(_SHEET), "w") as file, io.TextIOWrapper(file, "utf-8") as sheet:
-                _write_sheet(sheet, rows, output.name)
-        except RuntimeError:  # of zipfile: archives of such sheets have a format that Excel repairs
-            raise InputError(f"{output.name} would have a sheet of more than 2 GiB; write a .csv file.") from None
+        with archive.open(_entry(_SHEET), "w") as sheet:
+            _write_sheet(sheet, rows, output.name)
 
 
-def _write_sheet(sheet: TextIO, rows: Iterable[Sequence[Any]], name: str) -> None:
+def _write_sheet(sheet: IO[bytes], rows: Iterable[Sequence[Any]], name: str) -> None:
     """Write rows as the XML of a sheet; `name` is that of the workbook, for messages."""
     letters: list[str] = []
-    sheet.write(f'{_XML}<worksheet xmlns="{_NAMESPACE}"><sheetData>')
+    n_bytes = sheet.write(f'{_XML}<worksheet xmlns="{_NAMESPACE}"><sheetData>'.encode())
     for number, row in enumerate(rows, 1):
         if number > MOST_ROWS or len(row) > MOST_COLUMNS:
             size = f"more than {MOST_ROWS:,} rows" if number > MOST_ROWS else f"{len(row):,} columns"
             raise InputError(f"{name} would have {size}, which Excel does not allow; write a .csv file.")
         letters += [column_letters(k) for k in range(len(letters) + 1, len(row) + 1)]
         cells = "".join(_cell(value, f"{letters[k]}{number}") for k, value in enumerate(row))
-        sheet.write(f'<row r="{number}">{cells}</row>')
-    sheet.write("</sheetData></worksheet>")
+        line = f'<row r="{number}">{cells}</row>'.encode()
+        n_bytes += len(line)
+        if n_bytes > _MOST_BYTES:
+            raise InputError(f"{name} would have a sheet of more than 2 GiB; write a .csv file.")
+        sheet.write(line)
+    sheet.write(b"</sheetData></worksheet>")
 
 
 def _entry(part: str) -> ZipInfo:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -16,54 +18,65 @@ from priorshift.errors import InputError
 from priorshift.io.cells import Cells, as_text, cells_of_values, object_cells
 from priorshift.io.csv_text import CsvLayout, convert_cells
 from priorshift.io.tables import ColumnSelection, Table, check_columns, empty_table_error
-from priorshift.io.workbook_parts import DAMAGE, Workbook
+from priorshift.io.workbook_parts import DAMAGE, SharedStrings, SheetCells, Workbook, WorkbookError
 from priorshift.io.workbook_writer import write_workbook
 from priorshift.result_tables import csv_line
 from priorshift.warning_records import list_names
 
 # what Excel shows in place of a value that it cannot compute
-_ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """The rows of a sheet that are not empty, all of the same width, and their numbers in the sheet."""
-
-    title: str
-    rows: list[list[Any]]
-    numbers: array[int]
+_ERRORS = frozenset({
+    "#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!",
+    "#CONNECT!", "#BUSY!", "#UNKNOWN!", "#EXTERNAL!", "#GETTING_DATA",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
 class WorkbookSize:
-    """How large the stored texts or the sheets of a workbook are: rows and columns of one, and the others of all.
+    """The size of a workbook's shared strings, or of its sheets as far as they are read.
 
-    Cells are counted as if all rows of a sheet were as long as its longest, and the characters of texts as often as
-    cells refer to them; `elements` are those of XML.
+    Attributes
+    ----------
+    rows, columns
+        Numbers of the largest sheet.
+    cells
+        Number of cells, as if all rows of a sheet were as long as its longest, or number of shared strings.
+    characters
+        Length of all texts, each of which counts as often as cells have it.
+    elements
+        Number of XML elements.
     """
 
-    rows: int
-    columns: int
-    cells: int
-    characters: int
-    elements: int
+    rows: int = 0
+    columns: int = 0
+    cells: int = 0
+    characters: int = 0
+    elements: int = 0
+
+    def plus(self, sheet: SheetCells) -> WorkbookSize:
+        """Return the size with one more sheet."""
+        return WorkbookSize(
+            max(self.rows, sheet.n_rows),
+            max(self.columns, sheet.n_columns),
+            self.cells + max(sheet.n_cells, sheet.n_rows * sheet.n_columns),
+            self.characters + sheet.n_characters,
+            self.elements + sheet.n_elements,
+        )
 
 
 def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
     """Read a sheet of a workbook as a table; its first row that is not empty has the names of the columns."""
-    sheet = _read_sheet(path, name, selection.sheet)
-    header, *rows = sheet.rows
-    # only some rows may have a cell in a column, and none may
-    used = [k for k in range(len(header)) if any(row[k] is not None for row in sheet.rows)]
-    columns = ["" if header[k] is None else as_text(header[k]) for k in used]
-    check_columns(name, columns, selection.extra)
-    values = {column: [_value(row[k]) for row in rows] for column, k in zip(columns, used, strict=True)}
-    features, extra, dropped = selection.split(columns)
-    if not (rows and features):
-        raise empty_table_error(name, (len(rows), len(features)), [*dropped, *extra], features)
+    _, cells = _read_sheet(path, name, selection.sheet)
+    header = cells.header()
+    names = ["" if value is None else as_text(value) for value in header.values()]
+    check_columns(name, names, selection.extra)
+    features, extra, dropped = selection.split(names)
+    if cells.n_rows < 2 or not features:
+        raise empty_table_error(name, (cells.n_rows - 1, len(features)), [*dropped, *extra], features)
+    numbers = dict(zip(names, header, strict=True))
+    values = {column: [_value(value) for value in cells.column(numbers[column])[1:]] for column in [*features, *extra]}
     return Table.from_cells(
         name,
-        _read_features({column: values[column] for column in features}, name, selection, sheet.numbers[1:]),
+        _read_features({column: values[column] for column in features}, name, selection, cells.row_numbers[1:]),
         tuple(features),
         extra={column: _extra_column(values[column], f"column {column!r} of {name}") for column in extra},
         dropped=tuple(dropped),
@@ -71,52 +84,54 @@ def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
 
 
 @contextmanager
-def _open_archive(path: Path, name: str) -> Iterator[ZipFile]:
-    """Open the archive of a workbook; any error of the file, also while its parts are read, is an InputError."""
+def _open_workbook(path: Path, name: str) -> Iterator[Workbook]:
+    """Open a workbook; any error of the file, also while its parts are read, is an InputError."""
     try:
         with ZipFile(path) as archive:
-            yield archive
+            yield Workbook(archive)
     except InputError:
         raise
-    except DAMAGE:
-        raise InputError(f"{name} is damaged, or is not an Excel workbook (.xlsx); save it again.") from None
+    except DAMAGE as error:
+        raise _workbook_error(name, error) from error
 
 
-def _read_sheet(path: Path, name: str, title: str | None) -> Sheet:
-    """Read a sheet of a workbook, by default the only one in which a cell has a value.
+def _workbook_error(name: str, error: Exception) -> InputError:
+    """Return the error for a workbook that cannot be read."""
+    reason = error if isinstance(error, WorkbookError) else "it is damaged or has another format"
+    return InputError(
+        f"{name} cannot be read as an Excel workbook (.xlsx), because {reason}; save it again in Excel or LibreOffice."
+    )
+
+
+def _read_sheet(path: Path, name: str, title: str | None) -> tuple[str, SheetCells]:
+    """Read a sheet of a workbook, by default the only one in which a cell has a value; return its name and its cells.
 
     Refuse a sheet without such a cell, or with formulas that have no value.
     """
-    with _open_archive(path, name) as archive:
-        book = Workbook(archive)
-        *_, stored = book.read_texts()
+    with _open_workbook(path, name) as book:
+        texts = book.read_shared_strings().texts
         if title is None:
-            title = _find_sheet(book, name, stored.texts)
+            title = _find_sheet(book, name, texts)
         if title not in book.sheets:
             raise InputError(f"{name} has no sheet {title!r}; its sheets are {list_names(book.sheets)}.")
-        rows, numbers = [], array("q")
-        for sheet in book.read_sheet(title, stored.texts):
-            for number, values in sheet.take():
-                rows.append(values)
-                numbers.append(number)
-    if sheet.has_uncomputed:
+        cells = book.read_sheet(title, texts)
+    if cells.has_uncomputed:
         raise InputError(
             f"{name} has formulas without values in sheet {title!r}; open it in Excel or LibreOffice and save it."
         )
-    if not rows:
+    if not cells.n_rows:
         raise InputError(f"{name} has no cells in sheet {title!r}; name another sheet, or fill it.")
-    for values in rows:
-        values.extend([None] * (sheet.n_columns - len(values)))
-    return Sheet(title, rows, numbers)
+    return title, cells
 
 
 def _find_sheet(book: Workbook, name: str, texts: list[str]) -> str:
-    """Return the name of the only sheet in which a cell has a value; refuse a workbook that has several."""
+    """Return the name of the only sheet with values or formulas; refuse a workbook that has several."""
     sheets = book.sheets
     if len(sheets) > 1:
-        sheets = [title for title in sheets if any(sheet.n_rows for sheet in book.read_sheet(title, texts))]
+        counts = {title: book.read_sheet(title, texts, count_only=True) for title in sheets}
+        sheets = [title for title, cells in counts.items() if cells.n_rows or cells.has_uncomputed]
     if len(sheets) != 1:
-        names = list_names(sheets or book.sheets) or "none with cells"
+        names = list_names(sheets or book.sheets)
         raise InputError(f"{name} has the sheets {names}; name one (sheet=…, --sheet NAME or ROLE=NAME).")
     return sheets[0]
 
@@ -173,42 +188,44 @@ def add_workbook_columns(
     path: Path, output: Path, columns: Mapping[str, Sequence[Any]], sheet_name: str | None
 ) -> None:
     """Write a workbook with one sheet: the values of the sheet of `path`, without formats, and further columns."""
-    sheet = _read_sheet(path, str(path), sheet_name)
-    added = [tuple(columns), *zip(*columns.values(), strict=True)]
-    write_workbook(output, [[*row, *more] for row, more in zip(sheet.rows, added, strict=True)], sheet.title)
+    title, cells = _read_sheet(path, str(path), sheet_name)
+    added = chain([tuple(columns)], zip(*columns.values(), strict=True))
+    write_workbook(output, ([*row, *more] for row, more in zip(cells.rows(), added, strict=True)), title)
 
 
 def write_sheet_as_text(path: Path, text: Path, sheet_name: str | None) -> Path:
     """Write the values of a sheet as CSV to `text`, and return `text`."""
-    rows = _read_sheet(path, str(path), sheet_name).rows
-    lines = [csv_line(["" if value is None else as_text(value) for value in row]) for row in rows]
-    text.write_text("".join(lines), encoding="utf-8", newline="")
+    _, cells = _read_sheet(path, str(path), sheet_name)
+    with text.open("w", encoding="utf-8", newline="") as file:
+        for row in cells.rows():
+            file.write(csv_line(["" if value is None else as_text(value) for value in row]))
     return text
 
 
 def workbook_bytes(path: Path, name: str) -> int:
     """Return the bytes of a workbook's files when decompressed."""
-    with _open_archive(path, name) as archive:
-        return sum(entry.file_size for entry in archive.infolist())
+    try:
+        with ZipFile(path) as archive:
+            return sum(entry.file_size for entry in archive.infolist())
+    except DAMAGE as error:
+        raise _workbook_error(name, error) from error
 
 
-def workbook_sizes(path: Path, name: str) -> Iterator[WorkbookSize]:
-    """Read all of a workbook; yield its size after each block of bytes, as far as it is read."""
-    with _open_archive(path, name) as archive:
-        book = Workbook(archive)
-        for stored in book.read_texts():
-            yield WorkbookSize(0, 0, len(stored.texts), stored.characters, stored.count)
-        n_cells = n_characters = n_elements = 0
+def measure_workbook(path: Path, name: str, check: Callable[[WorkbookSize], None]) -> WorkbookSize:
+    """Read a workbook without storing its cells, and return its size; call `check` with the size so far in between."""
+
+    def check_strings(strings: SharedStrings) -> None:
+        check(WorkbookSize(cells=len(strings.texts), characters=strings.n_characters, elements=strings.n_elements))
+
+    with _open_workbook(path, name) as book:
+        texts = book.read_shared_strings(check_strings).texts
+        size = WorkbookSize()
         for title in book.sheets:
-            for sheet in book.read_sheet(title, stored.texts):
-                sheet.take()
-                cells = max(sheet.n_cells, sheet.n_rows * sheet.n_columns)
-                yield WorkbookSize(
-                    sheet.n_rows, sheet.n_columns,
-                    n_cells + cells, n_characters + sheet.characters, n_elements + sheet.count,
-                )  # fmt: skip
-            n_cells, n_characters, n_elements = (
-                n_cells + cells,
-                n_characters + sheet.characters,
-                n_elements + sheet.count,
-            )
+            check_sheet = partial(_check_with, check, size)
+            size = size.plus(book.read_sheet(title, texts, check=check_sheet, count_only=True))
+    return size
+
+
+def _check_with(check: Callable[[WorkbookSize], None], size: WorkbookSize, sheet: SheetCells) -> None:
+    """Call `check` with a size to which a sheet is added."""
+    check(size.plus(sheet))

@@ -37,7 +37,7 @@ from priorshift.warning_records import warn
 
 _START = 1.05  # KM2's threshold is based on the slope of d from 1 to here
 _INSIDE = 1e-5  # share of the separation up to which a distance to the hull is 0, up to rounding
-_OUTWARDS = 1.001  # how much larger λ is where the normal of the face is taken through which the line left the hull
+_OUTSIDE = 1.001  # factor on λ at which the line is outside the hull, to compute the normal of the face it left through
 _LARGEST_PRIOR = 0.99
 _NO_SEPARATION = 1e-6
 _NORMAL_QUANTILE = 1.96  # of a difference at the level of 5%
@@ -455,9 +455,10 @@ def _exit_influence(hull: Hull, end: NearestPoint, row_influence: RowInfluence) 
     """Compute the influence of each row on the prior where the slope jumps past the threshold from d = 0.
 
     `end` is the point at which u = λμ_U + (1−λ)μ_P leaves the hull, through a face with the outer normal w/‖w‖. The
-    face stays where it is, so ⟨w, δu + δλ a⟩ = 0, with δu the change of u due to a row, and δπ = δλ/λ².
+    face stays where it is, so ⟨w, δu + δλ a⟩ = 0, with δu the change of u due to a row, and δπ = δλ/λ². Where the line
+    leaves through several faces at once, w is a mean of their normals, and the influence an approximation.
     """
-    outside = hull.project(_OUTWARDS * end.ratio, start=end.weights > 0)
-    normal = hull.values(outside.ratio * hull.a + hull.p - outside.weights)
+    outside = hull.project(_OUTSIDE * end.ratio, start=end.weights > 0)
+    residual = hull.values(outside.ratio * hull.a + hull.p - outside.weights)
     growth = outside.slope * outside.distance  # ⟨w, a⟩
-    return np.asarray(-row_influence.on_mean(normal, end.ratio, 1 - end.ratio) / growth / end.ratio**2)
+    return np.asarray(-row_influence.on_mean(residual, end.ratio, 1 - end.ratio) / growth / end.ratio**2)

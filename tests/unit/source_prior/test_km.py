@@ -14,6 +14,7 @@ from priorshift.errors import (
     WeakSeparationWarning,
 )
 from priorshift.progress import show_progress, track_progress
+from priorshift.source_prior import km
 
 
 @pytest.fixture
@@ -126,6 +127,24 @@ def test_rows_without_neighbours_give_the_labelled_share_and_its_binomial_error(
     share = m / (m + n)
     assert km2.prior_ == pytest.approx(share, abs=1e-6)
     assert km2.standard_error_ == pytest.approx(np.sqrt(share * (1 - share) / (m + n - 1)), rel=1e-3)
+
+
+@pytest.mark.parametrize("inside", [0, 1])
+def test_the_influence_of_each_row_where_the_line_leaves_the_hull_through_one_face(monkeypatch, inside):
+    """The kernel of different rows is 0, so the prior is the smallest ratio u/p of the shares of a value in U and P.
+
+    The point that the search finds is just outside the hull, or taken to be on its border.
+    """
+    monkeypatch.setattr(km, "_INSIDE", inside)
+    positive, unlabeled = np.repeat(range(6), [9, 5, 3, 2, 4, 7]), np.repeat(range(8), [4, 11, 9, 10, 8, 12, 15, 20])
+    X, y = np.append(positive, unlabeled)[:, None] * 1.0, np.repeat([1, 0], [len(positive), len(unlabeled)])
+    km2 = ps.KM2(bandwidth=0.02).fit(X, y)
+    p, u = np.mean(positive == 0), np.mean(unlabeled == 0)
+    assert km2.prior_ == pytest.approx(u / p, abs=1e-4)
+    expected = np.where(y == 1, -u / p**2 * ((X[:, 0] == 0) - p), ((X[:, 0] == 0) - u) / p)
+    sizes = np.where(y == 1, len(positive), len(unlabeled))
+    expected /= np.sqrt(sizes * (sizes - 1))
+    np.testing.assert_allclose(km2.prior_influence_, expected, rtol=1e-3, atol=1e-5)
 
 
 def test_curve_passes_through_the_estimate(sample):
