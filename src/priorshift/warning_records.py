@@ -19,6 +19,7 @@ class FormatNotice(ColumnWarning):
 _Recorder = tuple[tuple[type[Warning], ...], list[WarningRecord], bool]  # categories, records, whether to show them too
 _recorders: ContextVar[tuple[_Recorder, ...]] = ContextVar("recorders", default=())
 _MAX_NAMES = 8  # listed in one message
+_LONGEST_NAME = 60  # characters of a name in a message
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -59,8 +60,9 @@ def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Return the first eight names in quotation marks, and how many more there are, for a message."""
-    listed = ", ".join(repr(name) for name in names[:_MAX_NAMES])
+    """Return the first eight names in quotation marks, and how many more there are, for a message; cut long names."""
+    shown = (name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…" for name in names[:_MAX_NAMES])
+    listed = ", ".join(map(repr, shown))
     return listed if len(names) <= _MAX_NAMES else f"{listed} and {len(names) - _MAX_NAMES} more"
 
 

@@ -33,6 +33,8 @@ _SEPARATORS = (b",", b";", b"\t")
 _TEXT_CELLS = "cells that are not all numbers"
 # elements of XML in the sheets and texts of a workbook, unless there are at most as many for each of its cells
 _MOST_ELEMENTS, _ELEMENTS_OF_CELL = 1_000_000, 10
+# bytes of a part of a workbook, unless it is compressed to more than this share; tables are, even of equal rows
+_MOST_COMPRESSED_BYTES, _MOST_COMPRESSION = 50_000_000, 200
 _GIB = 1 << 30
 _MAX_NAME = 120
 _ENDING = re.compile(r"(\.[a-z0-9]{1,10}){1,2}$")
@@ -134,7 +136,12 @@ class Limits:
 
     def _check_workbook(self, path: Path, name: str) -> None:
         """Refuse an Excel file beyond the limits."""
-        self._check(name, workbook_bytes(path, name), "bytes when decompressed", self.bytes)
+        parts = workbook_bytes(path, name)
+        self._check(name, sum(n_bytes for n_bytes, _ in parts), "bytes when decompressed", self.bytes)
+        for n_bytes, compressed in parts:
+            if n_bytes > _MOST_COMPRESSION * compressed:
+                unit = f"bytes in a part that expands to over {_MOST_COMPRESSION} times its size"
+                self._check(name, n_bytes, unit, _MOST_COMPRESSED_BYTES, "save it again in Excel")
 
         def check(size: WorkbookSize) -> None:
             self._check(name, size.rows - 1, "rows", self.rows)  # less the header

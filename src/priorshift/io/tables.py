@@ -15,10 +15,9 @@ from priorshift.arrays import Mask
 from priorshift.errors import InputError
 from priorshift.formatting import shorten
 from priorshift.io.cells import Cells, as_number, as_text, is_missing, join_cells
-from priorshift.warning_records import FormatNotice, warn
+from priorshift.warning_records import FormatNotice, list_names, warn
 
 LARGEST = 1e150  # squares of larger values overflow
-_LONGEST_NAME = 60  # characters of a column's name in a message
 COLUMN_KINDS = ("category", "day-first", "month-first")
 _CELLS_PER_CHUNK = 1 << 22  # so that a table of many columns has fewer rows in each chunk
 
@@ -248,8 +247,8 @@ def _difference(table: Table, expected: Table) -> str:
     present, wanted = set(table.names), set(expected.names)
     missing = [column for column in expected.names if column not in present]
     unexpected = [column for column in table.names if column not in wanted]
-    lacks = f"lacks {quoted(missing)}" if missing else ""
-    has = f"also has {quoted(unexpected)}" if unexpected else ""
+    lacks = f"lacks {list_names(missing)}" if missing else ""
+    has = f"also has {list_names(unexpected)}" if unexpected else ""
     differs = " and ".join(filter(None, (lacks, has)))
     return f"{table.name} {differs}" if differs else ""
 
@@ -268,7 +267,7 @@ def _check_known(tables: Sequence[Table], names: Iterable[str], known: Collectio
     """Refuse a name that is not `known`, a column that no table has for its `purpose`."""
     for name in names:
         if name not in known:
-            first, columns = tables[0].name, quoted(tables[0].columns or ("unnamed",))
+            first, columns = tables[0].name, list_names(tables[0].columns or ("unnamed",))
             raise InputError(f"no table has a column {name!r} {purpose}; the columns of {first} are {columns}.")
 
 
@@ -288,10 +287,12 @@ def check_columns(name: str, columns: Sequence[str], required: Iterable[str]) ->
             raise InputError(f"{name} has no name for column {k + 1}; name every column in the first line.")
     repeated = sorted(column for column, times in Counter(columns).items() if times > 1)
     if repeated:
-        raise InputError(f"{name} has more than one column named {quoted(repeated)}; give every column its own name.")
+        raise InputError(
+            f"{name} has more than one column named {list_names(repeated)}; give every column its own name."
+        )
     for column in required:
         if column not in columns:
-            raise InputError(f"{name} has no column {column!r}; its columns are {quoted(columns)}.")
+            raise InputError(f"{name} has no column {column!r}; its columns are {list_names(columns)}.")
 
 
 def is_row_names(position: int, column: str) -> bool:
@@ -300,15 +301,6 @@ def is_row_names(position: int, column: str) -> bool:
     R and pandas write a first column without a name, which pandas and R's readr read as "Unnamed: 0" and "...1".
     """
     return column.startswith("__index_level_") or (position == 0 and column in ("", "Unnamed: 0", "...1"))
-
-
-def quoted(columns: Sequence[str]) -> str:
-    """Return the first eight column names in quotation marks and the number of the others, for a message.
-
-    Names of more than 60 characters are cut.
-    """
-    shown = ", ".join(repr(c if len(c) <= _LONGEST_NAME else f"{c[:_LONGEST_NAME]}…") for c in columns[:8])
-    return shown + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
 
 
 class EmptyTableError(InputError):

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384  # of a sheet in Excel
+LONGEST_TEXT = 32_767  # characters of a cell in Excel
 # what a damaged file may raise, besides WorkbookError
 DAMAGE = (
     BadZipFile, LookupError, ValueError, OSError, EOFError, NotImplementedError, RuntimeError, OverflowError,
@@ -33,7 +34,10 @@ _BLOCK = 1 << 16  # bytes that are parsed at a time
 _LONGEST_TAG = 1 << 24  # bytes of a tag or comment, which are in memory at once
 _DEEPEST = 100  # elements within each other; the parser stores each
 _MOST_NAMES = 10_000  # different names of elements and attributes in a part; the parser stores each
+_LONGEST_NAMES = 1_000_000  # characters of these names
 _MOST_LISTED = 100_000  # sheets, relations to other parts or cell formats
+_LONGEST_LISTED = 10_000_000  # characters of their attributes
+_CODE_LENGTH = 7  # characters of a code such as _x0041_, which stands for one
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a character that XML does not have, or an underscore before such a text
 _LETTERS = re.compile("[A-Za-z]{1,3}")  # of a column
 _DIGITS = "0123456789"
@@ -48,9 +52,12 @@ _BUILT_IN = {
     **dict.fromkeys((18, 19, 20, 21, 45, 47, *range(27, 37), *range(50, 59), *range(71, 82)), _TIME),
     46: _DURATION,
 }  # fmt: skip
+_NEEDED = frozenset({"date1904", "formatCode", "Id", "id", "name", "numFmtId", "Target", "TargetMode", "Type"})
 # in a format's code: quoted and escaped characters, widths and fillers, colours, conditions and languages
-_LITERAL = re.compile(r'"[^"]*"?|\\.?|_.?|\*.?|\[(?!(?:h+|m+|s+)\])[^\]]*\]?|am/pm|a/p', re.IGNORECASE | re.DOTALL)
+_LITERAL = re.compile(r'"[^"]*"?|\\.?|_.?|\*.?|\[(?!(?:h+|m+|s+)\])[^\]]*\]?', re.IGNORECASE | re.DOTALL)
 _ELAPSED = re.compile(r"\[[hms]")
+_CLOCK = re.compile("[hs]|am/pm|a/p")
+_CALENDAR = re.compile(r"[dyb]|e(?![+-])")  # b and e are years of other calendars, or an exponent
 
 
 class WorkbookError(ValueError):
@@ -85,7 +92,7 @@ class Workbook:
             kind, part = relations.get(attributes.get("id", ""), ("", ""))
             if name == "sheet" and kind == "worksheet" and part.casefold() in self._parts:  # others are charts
                 if attributes["name"] in self._sheets:
-                    raise WorkbookError(f"it has two sheets named {attributes['name']!r}")
+                    raise WorkbookError("two of its sheets have the same name")
                 self._sheets[attributes["name"]] = part
         if not self._sheets:
             raise WorkbookError("it has no sheets with cells")
@@ -105,7 +112,7 @@ class Workbook:
     def read_sheet(
         self,
         name: str,
-        texts: list[str],
+        texts: list[str | None],
         *,
         check: Callable[[SheetCells], None] | None = None,
         count_only: bool = False,
@@ -124,13 +131,16 @@ class Workbook:
         """The kind of each cell format, such as _DATE."""
         kinds, formats = dict(_BUILT_IN), []
         if self._styles is not None:
-            for name, attributes in self._elements(self._styles, {("numFmts", "numFmt"), ("cellXfs", "xf")}):
+            # a format that older programs do not know is written twice, within elements of these names
+            parents = ("numFmts", "Choice", "Fallback")
+            wanted = {*((parent, "numFmt") for parent in parents), ("cellXfs", "xf")}
+            for name, attributes in self._elements(self._styles, wanted):
                 number = _whole_number(attributes.get("numFmtId", "0"))
                 if name == "numFmt":
                     kinds[number] = _kind_of_format(attributes.get("formatCode", ""))
                 else:
-                    formats.append(kinds.get(number, _NUMBER))
-        return formats
+                    formats.append(number)
+        return [kinds.get(number, _NUMBER) for number in formats]
 
     def _relations(self, part: str) -> dict[str, tuple[str, str]]:
         """Return what a part, or with "" the workbook, relates to: kind and name of another part, by id."""
@@ -172,7 +182,7 @@ class Workbook:
         parser.StartDoctypeDeclHandler = _refuse_document_type
         parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
         parser.CharacterDataHandler = reader.text
-        n_bytes = n_pending = 0
+        n_bytes = n_pending = n_names = 0
         with self._archive.open(entry) as file:
             # an unfinished tag is parsed again with the next block, which is therefore as long
             while block := file.read(max(_BLOCK, n_pending)):
@@ -181,8 +191,10 @@ class Workbook:
                 n_pending = n_bytes - parser.CurrentByteIndex
                 if n_pending > _LONGEST_TAG:
                     raise WorkbookError("its XML has a very long tag")
-                if len(names) > _MOST_NAMES:
-                    raise WorkbookError("its XML has too many different names")
+                if len(names) > n_names:
+                    n_names = len(names)
+                    if n_names > _MOST_NAMES or sum(map(len, names)) > _LONGEST_NAMES:
+                        raise WorkbookError("its XML has too many different names")
                 yield
             parser.Parse(b"", True)
         yield
@@ -195,6 +207,7 @@ class _PartReader:
         self.n_elements = 0
         self._path = [""]  # names of the open elements
         self._pieces: list[str] | None = None  # of the text that is being read
+        self._length = 0  # of the text of the open cell or shared string
 
     def _open(self, name: str) -> tuple[str, str]:
         """Note that an element begins; return the names of its parent and of itself, without their prefixes."""
@@ -220,6 +233,9 @@ class _PartReader:
         """Handle a piece of text."""
         if self._pieces is not None:
             self._pieces.append(text)
+            self._length += len(text)
+            if self._length > LONGEST_TEXT * _CODE_LENGTH:
+                raise _text_too_long()
 
     def _take_text(self) -> str:
         """Return the text that was read."""
@@ -235,6 +251,7 @@ class _Elements(_PartReader):
 
     def __init__(self, wanted: set[tuple[str, str]]) -> None:
         super().__init__()
+        self._length = 0  # of all attributes
         self.elements: list[tuple[str, dict[str, str]]] = []
         self._wanted = wanted
 
@@ -242,17 +259,19 @@ class _Elements(_PartReader):
         """List an element, if it is wanted."""
         parent, name = self._open(name)
         if (parent, name) in self._wanted:
-            self.elements.append((name, {key.rpartition(":")[2]: value for key, value in attributes.items()}))
-            if len(self.elements) > _MOST_LISTED:
-                raise WorkbookError(f"it has more than {_MOST_LISTED:,} sheets, cell formats or relations")
+            attributes = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+            self.elements.append((name, {key: attributes[key] for key in _NEEDED & attributes.keys()}))
+            self._length += sum(map(len, self.elements[-1][1].values()))
+            if len(self.elements) > _MOST_LISTED or self._length > _LONGEST_LISTED:
+                raise WorkbookError("it has too many sheets, cell formats or relations, or too long ones")
 
 
 class SharedStrings(_PartReader):
-    """The texts that cells refer to by number; `n_characters` is their total length."""
+    """The texts that cells refer to by number, None for blank ones; `n_characters` is their total length."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.texts: list[str] = []
+        self.texts: list[str | None] = []
         self.n_characters = 0
         self._runs: list[str] = []  # of the open text, which may have several formats
 
@@ -262,7 +281,7 @@ class SharedStrings(_PartReader):
         if name == "t" and parent in ("si", "r"):
             self._pieces = []
         elif name == "si" and parent == "sst":
-            self._runs = []
+            self._runs, self._length = [], 0
 
     def end(self, _: str) -> None:
         """End a text, or a piece of it."""
@@ -270,8 +289,8 @@ class SharedStrings(_PartReader):
         if name == "t" and self._pieces is not None:
             self._runs.append(self._take_text())
         elif name == "si" and self._path[-1] == "sst":
-            text = _unescape("".join(self._runs))
-            self.n_characters += len(text)
+            text = _cell_text("".join(self._runs))
+            self.n_characters += len(text or "")
             self.texts.append(text)
 
 
@@ -292,7 +311,9 @@ class SheetCells(_PartReader):
         Number of each row in the sheet.
     """
 
-    def __init__(self, texts: list[str], formats: list[int], *, counts_from_1904: bool, count_only: bool) -> None:
+    def __init__(
+        self, texts: list[str | None], formats: list[int], *, counts_from_1904: bool, count_only: bool
+    ) -> None:
         super().__init__()
         self.n_rows = self.n_columns = self.n_cells = self.n_characters = 0
         self.has_uncomputed = False
@@ -415,13 +436,13 @@ class SheetCells(_PartReader):
         if style not in self._kinds:
             self._kinds[style] = self._kind_of_style(style)
         self._kind = self._kinds[style]
-        self._runs, self._pieces, self._has_formula, self._is_in_cell = None, None, False, True
+        self._runs, self._pieces, self._length, self._has_formula, self._is_in_cell = None, None, 0, False, True
 
     def _kind_of_style(self, style: str) -> int:
-        """Return the kind of a cell format; without styles, all cells are numbers."""
-        if not (style and self._formats):
+        """Return the kind of a cell format; without styles, only format 0 exists, which is a number."""
+        number = _whole_number(style or "0")
+        if number == 0 and not self._formats:
             return _NUMBER
-        number = _whole_number(style)
         if number >= len(self._formats):
             raise WorkbookError(f"a cell of row {self._row} has format {number}, which the file does not define")
         return self._formats[number]
@@ -435,18 +456,19 @@ class SheetCells(_PartReader):
         if not text:
             return
         value = self._value(text)
-        if isinstance(value, str):
-            self.n_characters += len(value)
-            if not value.strip():
-                return
         if value is not None:
+            if isinstance(value, str):
+                self.n_characters += len(value)
             self._last_column = self._column
             if self._is_stored:
                 self._values.append(value)
                 self._columns.append(self._column - 1)
 
     def _value(self, text: str) -> Any:
-        """Return the value of the open cell, whose text is not empty; an error such as #DIV/0! is text."""
+        """Return the value of the open cell, whose text is not empty; None for blanks and dates that do not exist.
+
+        An error such as #DIV/0! is text.
+        """
         kind = self._type
         try:
             if kind == "n":
@@ -454,14 +476,14 @@ class SheetCells(_PartReader):
                 return number if self._kind == _NUMBER else _moment(number, self._kind, self._counts_from_1904)
             if kind == "s":
                 return self._texts[_whole_number(text)]
-            if kind in ("str", "inlineStr"):
-                return _unescape(text)
+            if kind in ("str", "inlineStr", "e"):
+                return _cell_text(text)
             if kind == "b":
                 return {"0": False, "1": True, "false": False, "true": True}[text.strip()]
             if kind == "d":  # written by few programs, and not by Excel itself unless it is asked to
                 return _iso_moment(text.strip())
-            if kind == "e":
-                return text
+        except WorkbookError:
+            raise
         except (LookupError, ValueError):
             pass
         shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
@@ -510,25 +532,36 @@ def _number(text: str) -> float:
     return int(text) if abs(number) < 1e18 and text.strip().lstrip("+-").isdigit() else number
 
 
-def _unescape(text: str) -> str:
-    """Replace characters that XML does not have, which are stored by their code; a surrogate is none."""
-    if "_x" not in text:
-        return text
+def _text_too_long() -> WorkbookError:
+    """Return the reason for a text that Excel would not write."""
+    return WorkbookError(f"it has a text of more than {LONGEST_TEXT:,} characters, the most that Excel allows")
+
+
+def _cell_text(text: str) -> str | None:
+    """Return a text without codes, or None if it is blank.
+
+    A code stands for a character that XML does not have; a surrogate is no character.
+    """
 
     def character(match: re.Match[str]) -> str:
         code = int(match[1], 16)
         return match[0] if 0xD800 <= code <= 0xDFFF else chr(code)
 
-    return _ESCAPED.sub(character, text)
+    if "_x" in text:
+        text = _ESCAPED.sub(character, text)
+    if len(text) > LONGEST_TEXT:
+        raise _text_too_long()
+    return text if text.strip() else None
 
 
 def _kind_of_format(code: str) -> int:
-    """Return the kind of a format, such as _DATE, from the part of its code for positive numbers."""
-    letters = _LITERAL.sub("", code).partition(";")[0].lower()
-    if _ELAPSED.search(letters):
+    """Return the kind of a format, such as _DATE, from the first section of its code that shows the number."""
+    sections = _LITERAL.sub("", code).lower().replace("general", "0").split(";")
+    shown = next(filter(str.strip, sections), "")  # the section of a condition such as [=0] may be empty or a text
+    if _ELAPSED.search(shown):
         return _DURATION
-    has_time = "h" in letters or "s" in letters
-    if "y" in letters or "d" in letters or ("m" in letters and not has_time):  # m is a minute next to h or s
+    has_time = bool(_CLOCK.search(shown))
+    if _CALENDAR.search(shown) or ("m" in _CLOCK.sub("", shown) and not has_time):  # m is a minute next to h or s
         return _DATE
     return _TIME if has_time else _NUMBER
 
@@ -553,6 +586,8 @@ def _moment(days: float, kind: int, counts_from_1904: bool) -> datetime | timede
 
 def _iso_moment(text: str) -> datetime | timedelta:
     """Read a date or a time of day in ISO 8601, without its time zone."""
+    if not {":", "-"} & set(text[:100]):  # Python would read 2020 as a time
+        raise ValueError
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:

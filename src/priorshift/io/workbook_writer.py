@@ -12,10 +12,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from priorshift.errors import InputError
 from priorshift.io.cells import is_missing_value
-from priorshift.io.workbook_parts import MOST_COLUMNS, MOST_ROWS, column_letters
+from priorshift.io.workbook_parts import LONGEST_TEXT, MOST_COLUMNS, MOST_ROWS, column_letters
 from priorshift.result_tables import to_plain
 
-_LONGEST_TEXT = 32_767  # characters of a cell in Excel
 _SHEET = "xl/worksheets/sheet1.xml"
 _MOST_BYTES = 2**31 - 2**16  # of a sheet; a larger one needs a format of archives that Excel repairs
 _DAY = timedelta(days=1)
@@ -131,6 +130,6 @@ def _as_days(value: Any) -> tuple[int, float]:
 
 def _text(text: str) -> str:
     """Return a text as XML, cut to the length that Excel allows."""
-    if len(text) > _LONGEST_TEXT:
-        text = f"{text[: _LONGEST_TEXT - 1]}…"
+    if len(text) > LONGEST_TEXT:
+        text = f"{text[: LONGEST_TEXT - 1]}…"
     return escape(_CODED.sub(lambda match: f"_x{ord(match[0]):04X}_", _SURROGATE.sub("\ufffd", text)))

@@ -113,18 +113,19 @@ def _read_sheet(path: Path, name: str, title: str | None) -> tuple[str, SheetCel
         if title is None:
             title = _find_sheet(book, name, texts)
         if title not in book.sheets:
-            raise InputError(f"{name} has no sheet {title!r}; its sheets are {list_names(book.sheets)}.")
+            raise InputError(f"{name} has no sheet {list_names([title])}; its sheets are {list_names(book.sheets)}.")
         cells = book.read_sheet(title, texts)
     if cells.has_uncomputed:
         raise InputError(
-            f"{name} has formulas without values in sheet {title!r}; open it in Excel or LibreOffice and save it."
+            f"{name} has formulas without values in sheet {list_names([title])}; "
+            "open it in Excel or LibreOffice and save it."
         )
     if not cells.n_rows:
-        raise InputError(f"{name} has no cells in sheet {title!r}; name another sheet, or fill it.")
+        raise InputError(f"{name} has no cells in sheet {list_names([title])}; name another sheet, or fill it.")
     return title, cells
 
 
-def _find_sheet(book: Workbook, name: str, texts: list[str]) -> str:
+def _find_sheet(book: Workbook, name: str, texts: list[str | None]) -> str:
     """Return the name of the only sheet with values or formulas; refuse a workbook that has several."""
     sheets = book.sheets
     if len(sheets) > 1:
@@ -202,11 +203,11 @@ def write_sheet_as_text(path: Path, text: Path, sheet_name: str | None) -> Path:
     return text
 
 
-def workbook_bytes(path: Path, name: str) -> int:
-    """Return the bytes of a workbook's files when decompressed."""
+def workbook_bytes(path: Path, name: str) -> list[tuple[int, int]]:
+    """Return the bytes of each part of a workbook, decompressed and compressed."""
     try:
         with ZipFile(path) as archive:
-            return sum(entry.file_size for entry in archive.infolist())
+            return [(entry.file_size, entry.compress_size) for entry in archive.infolist()]
     except DAMAGE as error:
         raise _workbook_error(name, error) from error
 
