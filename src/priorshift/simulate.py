@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import InputError
-from priorshift.io.parameters import check_count, check_prior
+from priorshift.io.parameters import check_count, check_prior, check_settings
 
 __all__ = ["gaussian", "gaussian_classes", "label_some", "shift_labels"]
 
 Random = int | np.random.Generator | None
+
+
+def _generator(random_state: Random) -> np.random.Generator:
+    """Return a generator of random numbers; refuse an impossible seed."""
+    check_settings({"random_state": random_state})
+    return np.random.default_rng(random_state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +170,7 @@ def gaussian(
     >>> s.positive.shape, s.unlabeled.shape, s.target.shape
     ((50, 10), (250, 10), (300, 10))
     """
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     check_prior(target_prior, "target_prior")
     check_count("n_source", n_source, 10)
     check_count("n_target", n_target, 2)
@@ -270,7 +276,7 @@ def gaussian_classes(
     >>> round(float((s.target_labels == "a").mean()), 2)
     0.52
     """
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     names = [*source_priors, "rest"]
     if set(source_priors) != set(target_priors) or "rest" in source_priors:
         raise InputError("source_priors and target_priors must have the same classes, without the rest.")
@@ -326,7 +332,7 @@ def label_some(
     >>> source.positive.shape, source.unlabeled.shape
     ((6, 1), (14, 1))
     """
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     X = np.asarray(X)
     labels = _positive_mask(X, y)
     m, n = sample_sizes(len(X), source_prior, label_frequency)
@@ -371,7 +377,7 @@ def downsample(y: NDArray[Any], prior: float, *, random_state: Random = None) ->
     >>> len(kept), round(float(y[kept].mean()), 2)
     (62, 0.19)
     """
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     check_prior(prior, "prior")
     labels = _positive_mask(y, y)
     positives, negatives = np.flatnonzero(labels), np.flatnonzero(~labels)
@@ -425,7 +431,7 @@ def shift_labels(
     >>> round(float(s.target_labels.mean()), 2)
     0.6
     """
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     X = np.asarray(X)
     labels = _positive_mask(X, y)
     order = rng.permutation(len(X))

@@ -194,6 +194,10 @@ REFUSED = {
     "encrypted origin": ("POST", f"/{FOLDER}/example", {"Origin": f"https://{HOST}", **COOKIE}),
     "fetched by another site": ("GET", f"/{FOLDER}/about", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", **COOKIE}),
     "fetched by a neighbour": ("GET", f"/{FOLDER}/about", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", **COOKIE}),
+    "fetched by two sites": (
+        "GET", f"/{FOLDER}/about",
+        [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors"), *COOKIE.items()],
+    ),
     "read by another origin": ("GET", f"/{FOLDER}/about", {"Origin": "http://evil.example", **COOKIE}),
     "sent by another site": ("DELETE", f"/{FOLDER}/files/x", {"Sec-Fetch-Site": "cross-site", **OURS}),
     "asked before": ("OPTIONS", f"/{FOLDER}/files", {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT", **COOKIE}),

@@ -14,6 +14,7 @@ from exact_problems import random_problem
 import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import InputError
+from priorshift.monitoring.state_file import read_state
 
 PROBLEM = random_problem(copies=(2, 3, 2, 1))
 GOOD = {"positive": PROBLEM.positive, "unlabeled": PROBLEM.unlabeled, "target": PROBLEM.target}
@@ -181,6 +182,13 @@ def zipped(name):
 BAD_FILES = [
     ("target.csv", b"", r"is empty; pass a file with a header and at least two rows"),
     ("target.csv", b"   \n\n", r"is empty; pass a file"),
+    *(("target.csv", f"{blank}\n".encode(), r"is empty; pass a file") for blank in "\x1c\x85\xa0\u2028\u3000"),
+    ("target.csv", b"\xef\xbb\xbf\xc2\xa0\n", r"is empty; pass a file"),
+    (
+        "target.csv",
+        b"a\n70,5\n81,2\n",
+        "has 1 name in its first line, but '70,5' in the next, two cells or a number with a",
+    ),
     ("target.csv", b"a,b,c\n", "has a header but no rows; pass a file with at least two rows"),
     ("target.csv", b"a,b,c\n1,2,3\n4,5\n", "has 2 cells in line 3, but 3 in its first line"),
     ("target.csv", b"a,b,c\n1,2,3\n4,5,6,7\n", "has 4 cells in line 3, but 3 in its first line"),
@@ -339,7 +347,7 @@ def test_label_columns_that_do_not_tell_positives_are_refused_by_the_command(col
         (["--drop", "z"], "no table has a column 'z' to drop"),
         (["--drop", "a", "--drop", "b", "--drop", "c"], r"has no feature left, .*'a', 'b', 'c'.*; keep one"),
         (["--seed", "9" * 5000], r"--seed: .{,300}$"),
-        (["--seed", "-" + "9" * 4000], r"random_state is -9{39}….{,100}, but it must be"),
+        (["--seed", "-" + "9" * 4000], r"--seed: '-9+….{,250} is negative, but a seed is a whole number from 0 on"),
         (["--source-prior-counts", "1/" + "9" * 5000], r"'1/9+….{,250}$"),
         (["--method", "tcpu", "--bandwidth", "1,500"], "--bandwidth: '1,500' cannot be read; expected a number"),
         (["--unknown"], "--unknown is not an option of priorshift estimate"),
@@ -479,6 +487,13 @@ def test_a_header_of_numbers_is_not_taken_for_a_row(tmp_path, command):
             lambda: ps.simulate.gaussian(0.1, 0.5, label_frequency=0.7),
             "label_frequency is 0.7, but with a source prior of",
         ),
+        (lambda: ps.simulate.gaussian(0.1, 0.5, random_state=-1), "random_state is -1, but it must be"),
+        (
+            lambda: ps.simulate.shift_labels(np.ones((9, 1)), [1] * 9, 0.1, 0.5, random_state=True),
+            "random_state is True",
+        ),
+        (lambda: ps.sketch.Sketch.from_sample(GOOD["target"]).save("a\0b"), r"Cannot write 'a\\x00b'"),
+        (lambda: read_state("a\0b"), "is not a path; pass that of the file that watch --state wrote"),
     ],
 )
 def test_what_used_to_end_in_a_traceback_is_a_sentence(call, message):
@@ -491,7 +506,7 @@ def test_what_used_to_end_in_a_traceback_is_a_sentence(call, message):
     [
         (["--random-state", "1e3"], "'1e3' is not a whole number, such as 10"),
         (["--random-state", "9" * 5000], "is not a whole number"),
-        (["--random-state", "-1"], "random_state is -1, but it must be None, a whole number from 0 on"),
+        (["--random-state", "-1"], "'-1' is negative, but a seed is a whole number from 0 on"),
         (
             ["--id-column", "a", "--drop", "a"],
             "--id-column and --drop name the same column, 'a'",
@@ -540,6 +555,48 @@ def test_the_same_column_cannot_be_label_and_id(tmp_path, command):
     target = write(tmp_path, {"target": PROBLEM.target})
     source = ["--source", str(tmp_path / "target.csv"), "--label-column", "a", "--id-column", "a"]
     command([*source, *target], "--label-column and --id-column name the same column, 'a'")
+
+
+def test_a_demo_with_an_impossible_seed_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["demo", "--no-report", "--seed", "-1"])
+    assert "'-1' is negative" in capsys.readouterr().err
+
+
+def write_summaries(paths, kind, folder):
+    """Write a sketch or a histogram of each sample, and return their paths."""
+    model = str(folder / "model.ps")
+    fitted = (
+        ["--unlabeled", paths["--unlabeled"], "--positive", paths["--positive"]]
+        if kind == "histogram"
+        else [paths["--unlabeled"]]
+    )
+    assert main(["sketch", *fitted, "-o", model]) == 0
+    written = {}
+    for option, path in paths.items():
+        written[option] = str(folder / f"{option[2:]}.ps")
+        assert main(["sketch", path, "--like", model, "-o", written[option]]) == 0
+    return written
+
+
+@pytest.mark.parametrize("kind", ["histogram", "sketch"])
+@pytest.mark.parametrize("summaries", [("target",), ("positive", "unlabeled"), ("positive", "unlabeled", "target")])
+def test_decisions_need_rows(kind, summaries, tmp_path, capsys):
+    tables = write(tmp_path, GOOD)
+    paths = dict(zip(tables[::2], tables[1::2], strict=True))
+    written = write_summaries(paths, kind, tmp_path)
+    paths |= {f"--{role}": written[f"--{role}"] for role in summaries}
+    words = [word for pair in paths.items() for word in pair]
+    assert main(["adapt", *words, "--source-prior", "0.2", "-o", str(tmp_path / "o.csv")]) == 2
+    assert "sketches and histograms do not contain" in capsys.readouterr().err
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_names_of_files_do_not_break_a_message_into_lines(tmp_path, capsys):
+    tables = write(tmp_path, GOOD)
+    assert main(["estimate", *tables[:-1], f"{tmp_path}/no\nfile.csv", "--source-prior", "0.2"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "no\\nfile.csv) does not exist" in error
 
 
 def test_a_folder_is_no_picture(tmp_path, capsys):

@@ -134,10 +134,10 @@ class AccessMiddleware:
         if len(hosts) != 1 or not self._is_ours(hosts[0].lower()):
             return "This host name is not allowed: open the address that priorshift app has printed."
         # what the browser says about the page that sent the request; older browsers say nothing
-        site, mode = headers.get("sec-fetch-site", "same-origin"), headers.get("sec-fetch-mode", "navigate")
+        sites, mode = headers.getlist("sec-fetch-site"), headers.get("sec-fetch-mode", "navigate")
         is_navigation = method in _READING and mode == "navigate" and not origins  # the user opened the address
         is_foreign = any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins) or len(origins) > 1
-        if is_foreign or (not is_navigation and site != "same-origin"):
+        if is_foreign or (not is_navigation and sites not in ([], ["same-origin"])):
             return "Requests from other pages are not allowed."
         if method not in _READING and not origins:
             return "Requests without an origin are not allowed."

@@ -148,7 +148,9 @@ def _decide_positives(
 
 
 def _check_target(args: argparse.Namespace, problem: Problem, added: tuple[str, ...]) -> None:
-    """Refuse a target that already has one of the columns to be added."""
+    """Refuse samples without rows, and a target that already has one of the columns to be added."""
+    if problem.kind != "rows":
+        raise InputError("adapt decides on rows, which sketches and histograms do not contain; pass three tables.")
     for sample in problem.targets.values():
         check_names(sample.data, str(args.target[0]), added)
 

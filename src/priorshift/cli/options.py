@@ -170,6 +170,14 @@ def integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, such as 10")
 
 
+def seed(text: str) -> int:
+    """Parse a seed of random numbers."""
+    number = integer(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is negative, but a seed is a whole number from 0 on")
+    return number
+
+
 def alarm_level(text: str) -> float | tuple[float, float | None]:
     """Parse the level of an alarm: a share, or a range outside of which there is an alarm; 0.02-1 has no upper end."""
     stated = prior(text)
@@ -295,7 +303,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--no-standardize": {"dest": "standardize", "action": "store_const", "const": False,
         "help": "do not centre columns or divide them by their standard deviation"},
     "--confidence": {"metavar": "LEVEL", "type": number, "help": "confidence level of the interval (default: 0.95)"},
-    "--random-state": {"metavar": "SEED", "type": integer, "default": 0, "help": "seed of random numbers (default: 0)"},
+    "--random-state": {"metavar": "SEED", "type": seed, "default": 0, "help": "seed of random numbers (default: 0)"},
     # monitoring
     "--model": {"metavar": "FILE", "required": True,
         "help": "model of the source; the command with the source writes it, and those with batches read it"},
@@ -388,6 +396,11 @@ def printable(text: str) -> str:
         is_hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in "\n\t\u200c\u200d"
         escaped += ascii(character)[1:-1] if is_hidden else character
     return escaped
+
+
+def printable_line(text: str) -> str:
+    """Return a message as one line: escape line ends too, which names of files may contain."""
+    return printable(text).replace("\n", "\\n")
 
 
 class StoreOnce(argparse.Action):

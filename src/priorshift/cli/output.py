@@ -22,7 +22,7 @@ from typing import Any
 from priorshift.class_priors import ClassPriors
 from priorshift.class_priors_by_target import ClassPriorsByTarget
 from priorshift.cli import INTERRUPTED
-from priorshift.cli.options import BOLD, GREEN, RED, YELLOW, colored, printable
+from priorshift.cli.options import BOLD, GREEN, RED, YELLOW, colored, printable, printable_line
 from priorshift.cli.streams import OutputError, can_print, checked_output, discard, print_error
 from priorshift.diagnosis.class_targets import ClassDiagnoses
 from priorshift.diagnosis.classes import ClassDiagnosis, ClassVerdict
@@ -84,7 +84,7 @@ def _report_failure(error: BaseException, *, interrupted: bool) -> int:
         message = f"cannot use {error.filename or 'a file'}: {error.strerror or error}."
     else:
         raise error
-    print_error(colored("priorshift:", RED, sys.stderr), printable(message))
+    print_error(colored("priorshift:", RED, sys.stderr), printable_line(message))
     return code
 
 
@@ -124,7 +124,7 @@ def _warnings_as_sentences() -> Iterator[None]:
                 if str(message) in shown:
                     return
                 shown.add(str(message))
-                print_error(colored("priorshift: warning:", YELLOW, sys.stderr), printable(str(message)))
+                print_error(colored("priorshift: warning:", YELLOW, sys.stderr), printable_line(str(message)))
             else:
                 original(message, category, *rest, **named)
 

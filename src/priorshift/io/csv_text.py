@@ -40,6 +40,7 @@ _BLOCK = 4096  # rows that are turned into columns at a time
 _TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 _FREQUENT = 0.01  # share of a column's cells
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?P<mark>[.,'’ \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 may be 1234 (thousands mark) or 1.234 (decimal comma)
 
 
@@ -162,7 +163,7 @@ class CsvLayout:
 
 def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[CsvLayout, list[str], int]:
     """Read the first line; return the layout, the cells of that line, and the file position where the rows begin."""
-    first_line, separator, line_number = _read_first_line(file)
+    first_line, separator, line_number = _read_first_line(file, name)
     # names in quotes may contain line ends; unlike a loop over the file, `readline` allows `tell` afterwards
     lines = chain([first_line], iter(file.readline, ""))
     last_line, first_cells, _ = next(iter_records(lines, separator, name, line_number - 1))
@@ -176,9 +177,14 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
         return layout, cells, 0
     start = file.tell()
     records = iter_records(iter(file.readline, ""), separator, name, last_line)
-    first_row = next((row for _, row, _ in records), [])
+    first_row, first_text = next(((row, "".join(text)) for _, row, text in records if row), ([], ""))
     file.seek(start)
     if len(first_row) == len(cells) + 1 and first_row[-1].strip():  # not a separator at the end of every row
+        if separator == "," and len(cells) == 1 and _DECIMAL_COMMA.fullmatch(first_text.strip()):
+            raise InputError(
+                f"{name} has 1 name in its first line, but {first_text.strip()!r} in the next, two cells or a number "
+                "with a decimal comma; name both columns, or write decimal points."
+            )
         cells = ["", *cells]  # R's write.table writes no name above the row names
     check_columns(name, cells, selection.extra)
     drop = set(selection.drop)
@@ -201,11 +207,18 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
     return layout, cells, start
 
 
-def _read_first_line(file: TextIO) -> tuple[str, str, int]:
+def empty_file_error(name: str) -> InputError:
+    """Return the error for a file without text."""
+    return InputError(f"{name} is empty; pass a file with a header and at least two rows.")
+
+
+def _read_first_line(file: TextIO, name: str) -> tuple[str, str, int]:
     """Read the first line that is not blank; return its text, the file's separator and the number of the line."""
     first, line_number = file.readline(), 1
     while first and not first.strip():
         first, line_number = file.readline(), line_number + 1
+    if not first:
+        raise empty_file_error(name)
     start = file.tell()
     second = file.readline()
     while second and not second.strip():
@@ -438,8 +451,8 @@ def read_cells(file: TextIO, layout: CsvLayout, wanted: Sequence[int]) -> tuple[
 
 def _iter_rows(file: TextIO, layout: CsvLayout) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the cells of each row; refuse a row that is not as wide as the first line."""
-    for line, row, _ in iter_records(file, layout.separator, layout.name, layout.lines_before):
-        if _is_blank(row):
+    for line, row, text in iter_records(file, layout.separator, layout.name, layout.lines_before):
+        if _is_blank(row, text):
             continue
         if len(row) != layout.width:
             received = f"{len(row)} cell{'s' * (len(row) != 1)} in line {line}"
@@ -507,9 +520,9 @@ def _open_quote(name: str, line: int, reason: str = "is not closed") -> InputErr
     return InputError(f"{name} has a quotation mark in line {line} that {reason}; close it, or remove it.")
 
 
-def _is_blank(row: list[str]) -> bool:
-    """Return whether a row of cells comes from a blank line: it has no cells, or only one, which is blank."""
-    return not row or (len(row) == 1 and not row[0].strip())
+def _is_blank(row: list[str], text: list[str]) -> bool:
+    """Return whether a row comes from blank lines (`text`); a cell with empty quotation marks is a missing value."""
+    return len(row) <= 1 and not "".join(text).strip()
 
 
 def convert_cells(cells: dict[int, list[str]], lines: array[int], layout: CsvLayout) -> dict[int, Column]:
@@ -608,7 +621,7 @@ def split_rows(
 ) -> Iterator[tuple[list[str], str]]:
     """Yield the cells and the text of each row that is not blank; the arguments are those of `iter_records`."""
     for _, row, text in iter_records(lines, separator, name, lines_before):
-        if not _is_blank(row):
+        if not _is_blank(row, text):
             yield row, "".join(text)
 
 
@@ -635,7 +648,7 @@ def add_columns(
     as in text that was made from a table; otherwise blank lines are left out, as they are when CSV text is read.
     """
     with open_text(source) as file:
-        _, separator, _ = _read_first_line(file)
+        _, separator, _ = _read_first_line(file, "the table")
         file.seek(0)
         rows = list(_split_lines(file, separator) if blank_rows else split_rows(file, separator, "the table"))
     added: list[Sequence[str]] = list(zip(*columns.values(), strict=True))  # the further cells of each row

@@ -22,7 +22,7 @@ import numpy as np
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError
-from priorshift.io.csv_text import WINDOWS, Source, encoding_of, explain_errors, open_bytes
+from priorshift.io.csv_text import WINDOWS, Source, empty_file_error, encoding_of, explain_errors, open_bytes
 from priorshift.io.temporary_folders import temporary_folder
 from priorshift.warning_records import FormatNotice, warn
 
@@ -149,7 +149,7 @@ def check_text(source: Source, name: str) -> Source:
     if b"\0" in head:
         raise InputError(f"{name} is a binary file, not text; pass a CSV file, saved as UTF-8.")
     if not start:
-        raise InputError(f"{name} is empty; pass a file with a header and at least two rows.")
+        raise empty_file_error(name)
     with explain_errors(name):
         encoding = encoding_of(source)
     if encoding == WINDOWS:
@@ -266,6 +266,8 @@ def atomic_write(path: str | os.PathLike[str], *, private: bool = False) -> Iter
     is read in the context, is raised unchanged.
     """
     of_other_file: OSError | None = None
+    if "\0" in os.fsdecode(path):
+        raise InputError(f"Cannot write {path!r}: a path has no null characters. No file was changed.")
     try:
         file = Path(os.path.realpath(path))
         with temporary_folder(_DRAFTS, file.parent) as folder:

@@ -429,7 +429,7 @@ def text_columns(path: Path, name: str) -> dict[str, int]:
         check_columns(name, schema.names, ())
         _check_types(schema, schema.names, name)
         becomes_array = (
-            types.is_boolean, types.is_null, types.is_integer, types.is_floating, types.is_date, types.is_timestamp,
+            types.is_boolean, types.is_integer, types.is_floating, types.is_date, types.is_timestamp,
             types.is_duration,
         )  # fmt: skip
         texts = [k for k, field in enumerate(schema) if not any(check(field.type) for check in becomes_array)]

@@ -40,6 +40,8 @@ def read_state(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); check the path.") from None
     except UnicodeDecodeError:
         raise damaged from None
+    except ValueError:  # a null character
+        raise InputError(f"{path!r} is not a path; pass that of the file that watch --state wrote.") from None
     first, header, content, end = (*text.split("\n", 3), "", "", "")[:4]
     try:
         stored = json.loads(f"{first}{header.removesuffix(',')}}}")  # without the state, which is checked first

@@ -18,6 +18,7 @@ import priorshift as ps
 from priorshift.cli import main
 from priorshift.errors import ColumnWarning, InputError
 from priorshift.io.cells import as_date, find_date_orders, object_cells
+from priorshift.io.chunks import Chunks
 from priorshift.io.column_checks import numbers_persons
 from priorshift.io.readers import read_table
 from priorshift.io.tables import CellRules, ColumnSelection
@@ -291,6 +292,16 @@ def test_row_names_of_r(tmp_path):
         with pytest.warns(ColumnWarning, match=r"row names, which R \(row.names = TRUE\)"):
             table = read_table(tmp_path / name, "t")
         assert table.columns == ("x", "pain") and table.cells[1].tolist() == ["none", "mild"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("line", ['""', '" "', "NA"])
+def test_an_empty_cell_in_quotation_marks_is_a_missing_value_and_no_blank_line(tmp_path, line, stream):
+    """pandas writes a missing value of a table with one column in this way."""
+    (tmp_path / "t.csv").write_text(f'a\n1\n{line}\n\n3\n"5"\n')
+    [table] = Chunks.from_source(tmp_path / "t.csv", "t") if stream else [read_table(tmp_path / "t.csv", "t")]
+    [cells] = table.cells
+    assert [None if np.isnan(cell) else cell for cell in cells.tolist()] == [1, None, 3, 5]
 
 
 def test_lazy_frames_and_relations_are_collected():

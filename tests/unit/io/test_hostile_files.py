@@ -89,12 +89,12 @@ def test_a_parquet_file_that_states_another_number_of_rows_is_refused(tmp_path, 
         ps.estimate_prior(path, path, path, source_prior=0.2, stream=True)
 
 
-@pytest.mark.parametrize("kind", ["decimal", "time"])
+@pytest.mark.parametrize("kind", ["decimal", "time", "null"])
 def test_cells_that_become_objects_count_as_texts(tmp_path, kind):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    dtype = {"decimal": pyarrow.decimal128(38, 2), "time": pyarrow.time64("us")}[kind]
+    dtype = {"decimal": pyarrow.decimal128(38, 2), "time": pyarrow.time64("us"), "null": pyarrow.null()}[kind]
     column = pyarrow.nulls(1000, dtype)
     parquet.write_table(pyarrow.table({"x": np.arange(1000.0), "y": column}), tmp_path / "t.parquet")
     Limits(text_cells=1000).check_file(tmp_path / "t.parquet", "t.parquet")
