@@ -31,7 +31,7 @@ from priorshift.base import PUClassifier, PUEstimator
 from priorshift.errors import DuplicateRowsWarning, InputError, OutOfRangeWarning
 from priorshift.formatting import format_short
 from priorshift.io.column_checks import FarValueWarning
-from priorshift.io.parameters import check_estimator, check_prior, seeded
+from priorshift.io.parameters import check_estimator, check_prior, is_number, seeded
 from priorshift.io.row_metadata import RowMetadata, metadata_arguments
 from priorshift.io.tables import Table
 from priorshift.methods.nnpu import warn_of_few
@@ -156,17 +156,30 @@ class ShiftedClassifier(PUClassifier):
             self.classifier_ = clone(classifier).fit(self._rows_as_passed(table), y, **arguments)
             self._column_order = self._match_columns(source)
             _log_odds(self.classifier_, self._classifier_rows(table.take(slice(2))))  # raise errors now
-            # the user's prior, else the classifier's, else the prior estimator's, else that of KM2
-            prior = self.source_prior or getattr(_last_step(self.classifier_), "prior_", None)
-            prior = prior or getattr(self.prior_estimator_, "source_prior_", None)
-            if prior is None:
-                prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
-            self.source_prior_ = float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
+            self.source_prior_ = self._choose_source_prior(source)
             self.calibration_ = IDENTITY
             if not self._predicts_positive():
                 self.calibration_ = self._calibrate(classifier, source, arguments, rng)
                 warn_of_few(len(source.positive))
         self._set_target_prior(None, self.source_prior_)
+
+    def _choose_source_prior(self, source: Source) -> float:
+        """Return the stated source prior, else that of the classifier, of the prior estimator or of KM2.
+
+        Only an estimate may be replaced, since odds need a prior that is not 0 or 1.
+        """
+        if self.source_prior is not None:
+            return float(self.source_prior)
+        estimators = ((_last_step(self.classifier_), "prior_"), (self.prior_estimator_, "source_prior_"))
+        for estimator, attribute in estimators:
+            stated: Any = getattr(estimator, "source_prior", None)
+            if is_number(stated):
+                return float(stated)
+            if prior := getattr(estimator, attribute, None):
+                break
+        else:
+            prior = estimate_source_prior(KM2(scenario=source.scenario), source, self.random_state).value  # type: ignore[arg-type]
+        return float(np.clip(prior, LEAST_PRIOR, 1 - LEAST_PRIOR))
 
     def _calibrate(
         self, classifier: Any, source: Source, arguments: dict[str, Any], rng: np.random.Generator

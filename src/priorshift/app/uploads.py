@@ -33,7 +33,7 @@ _SEPARATORS = (b",", b";", b"\t")
 _TEXT_CELLS = "cells that are not all numbers"
 # elements of XML in the sheets and texts of a workbook, unless there are at most as many for each of its cells
 _MOST_ELEMENTS, _ELEMENTS_OF_CELL = 1_000_000, 10
-# bytes of a part of a workbook, unless it is compressed to more than this share; tables are, even of equal rows
+# bytes of the parts of a workbook that expand to more than so many times their size; not even tables of equal rows do
 _MOST_COMPRESSED_BYTES, _MOST_COMPRESSION = 50_000_000, 200
 _GIB = 1 << 30
 _MAX_NAME = 120
@@ -138,10 +138,9 @@ class Limits:
         """Refuse an Excel file beyond the limits."""
         parts = workbook_bytes(path, name)
         self._check(name, sum(n_bytes for n_bytes, _ in parts), "bytes when decompressed", self.bytes)
-        for n_bytes, compressed in parts:
-            if n_bytes > _MOST_COMPRESSION * compressed:
-                unit = f"bytes in a part that expands to over {_MOST_COMPRESSION} times its size"
-                self._check(name, n_bytes, unit, _MOST_COMPRESSED_BYTES, "save it again in Excel")
+        expanding = sum(n_bytes for n_bytes, compressed in parts if n_bytes > _MOST_COMPRESSION * compressed)
+        unit = f"bytes in parts that expand to over {_MOST_COMPRESSION} times their size"
+        self._check(name, expanding, unit, _MOST_COMPRESSED_BYTES, "save it again in Excel")
 
         def check(size: WorkbookSize) -> None:
             self._check(name, size.rows - 1, "rows", self.rows)  # less the header

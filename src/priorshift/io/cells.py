@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from priorshift.arrays import Floats
 from priorshift.errors import InputError, InputTypeError
+from priorshift.formatting import shell_option
 
 Cells = NDArray[Any]
 # Words that mean "no value" in text (CSV files, labels, audits, ids, names of targets), in lower case. The last three
 # may also be levels, as in none / mild / severe: in a feature they mean "no value" only among numbers and dates.
 LEVEL_WORDS = frozenset({"none", "?", "."})
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "<na>", "nat"}) | LEVEL_WORDS
+TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 DATE_ORDERS = ("year-first", "day-first", "month-first")
 _R_MISSING = -(2**31)  # R's missing integer, which reticulate passes on as a number
 _DAY = np.timedelta64(1, "D")
@@ -74,6 +76,18 @@ def as_number(text: str) -> float | None:
         # float() also accepts 1_000, "nan" and "inf", which are not numbers here
         return number if "_" not in text and np.isfinite(number) else None
     return None
+
+
+def parse_cell(cell: str) -> float | None:
+    """Return the number in a cell, with a decimal point or comma, or 1 and 0 for "true" and "false"; None otherwise."""
+    if "," in cell:
+        if cell.count(",") > 1 or "." in cell:
+            return None
+        cell = cell.replace(",", ".")
+    try:
+        return float(cell) if "_" not in cell else None  # float() accepts 1_000
+    except ValueError:
+        return TRUTH_VALUES.get(cell.strip().lower())
 
 
 def as_date(text: str, order: str = "year-first") -> np.datetime64 | None:
@@ -239,10 +253,40 @@ def _may_be_missing(column: Cells) -> bool:
     return all(cell is None or cell.lower() in LEVEL_WORDS for cell in column)
 
 
-def join_cells(columns: Sequence[Cells]) -> Cells:
+def as_levels(cells: Cells, levels: Iterable[str], table: str, column: str) -> Cells:
+    """Return numbers or dates as text: as the `levels` from which a file reader made numbers, such as 01, 0,5 or TRUE.
+
+    Other numbers are written plainly. Refuse a number that several levels stand for, and missing cells if a word such
+    as "none", which is missing among numbers, is a level. Messages name the table and the column.
+    """
+    is_gap = is_missing(cells)
+    if cells.dtype.kind != "f":
+        return object_cells(None if gap else as_text(cell) for cell, gap in zip(cells.tolist(), is_gap, strict=True))
+    levels_of_number: dict[float, list[str]] = {}
+    words = []
+    for level in sorted(levels):
+        if level.lower() in LEVEL_WORDS:
+            words.append(level)
+        elif (number := parse_cell(level)) is not None:
+            levels_of_number.setdefault(number, []).append(level)
+    text_of_number = {number: as_text(number) for number in np.unique(cells[~is_gap]).tolist()}
+    several = [levels_of_number[number] for number in text_of_number if len(levels_of_number.get(number, ())) > 1]
+    if several or (words and is_gap.any()):
+        what = f"a number, which may be {several[0][0]!r} or {several[0][1]!r}" if several else "no value in some cells"
+        what += "" if several else f", which may be {words[0]!r}"
+        remedy = f"pass columns={{{column!r}: 'category'}} ({shell_option('--category', column)}), or rename the level"
+        raise InputError(f"{table} has {what}, in column {column!r}, whose text is elsewhere a level; {remedy}.")
+    text_of_number |= {number: levels_of_number[number][0] for number in text_of_number if number in levels_of_number}
+    return object_cells(
+        None if gap else text_of_number[cell] for cell, gap in zip(cells.tolist(), is_gap, strict=True)
+    )  # fmt: skip
+
+
+def join_cells(columns: Sequence[Cells], table: str = "the table", column: str = "") -> Cells:
     """Concatenate columns, as text where their forms differ; a column without any value takes the others' form.
 
-    So does a column with no text but words such as "none", which are missing among numbers and dates.
+    So does a column with no text but words such as "none", which are missing among numbers and dates. Messages name
+    the table and the column.
     """
     forms = {column.dtype.kind for column in columns if not _may_be_missing(column)}
     if not forms:
@@ -250,15 +294,15 @@ def join_cells(columns: Sequence[Cells]) -> Cells:
     form = "f"  # "f" for numbers, "M" for dates, "O" for text
     if forms:
         form = forms.pop() if len(forms) == 1 else "O"
+    levels = {cell for cells in columns if form == "O" and cells.dtype == object for cell in cells if cell is not None}
     joined = []
-    for column in columns:
-        if column.dtype.kind == form:
-            joined.append(column)
+    for cells in columns:
+        if cells.dtype.kind == form:
+            joined.append(cells)
         elif form == "O":
-            pairs = zip(column.tolist(), is_missing(column), strict=True)
-            joined.append(object_cells(None if missing else as_text(cell) for cell, missing in pairs))
+            joined.append(as_levels(cells, levels, table, column))
         else:  # the column has no value at all
-            joined.append(np.full(len(column), _NO_DATE if form == "M" else np.nan))
+            joined.append(np.full(len(cells), _NO_DATE if form == "M" else np.nan))
     return np.concatenate(joined)
 
 

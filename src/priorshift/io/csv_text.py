@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift.errors import ColumnWarning, InputError
-from priorshift.io.cells import LEVEL_WORDS, MISSING_WORDS
+from priorshift.io.cells import LEVEL_WORDS, MISSING_WORDS, TRUTH_VALUES, parse_cell
 from priorshift.io.tables import ColumnSelection, EmptyTableError, check_columns, is_row_names
 from priorshift.result_tables import csv_line, escape_formula, is_formula
 from priorshift.warning_records import warn
@@ -37,7 +37,6 @@ WINDOWS = "cp1252"  # the encoding of text by older programs on Windows
 _ENCODING_BLOCKS = 64  # blocks of 1 MiB from which the encoding is found
 _GZIP = b"\x1f\x8b"
 _BLOCK = 4096  # rows that are turned into columns at a time
-_TRUTH_VALUES = {"true": 1.0, "false": 0.0}
 _FREQUENT = 0.01  # share of a column's cells
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?P<mark>[.,'’ \u00a0\u202f])\d{3}((?P=mark)\d{3})*([.,]\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -74,7 +73,7 @@ class ColumnReading:
                     point=_first(cells, lambda cell: "." in cell) if "." in text else None,
                     surely_decimal="," in text and _has_decimal_comma(cells),
                 )
-        values = {cell: _parse_number(cell) for cell in dict.fromkeys(cells)}  # each distinct cell is parsed once
+        values = {cell: parse_cell(cell) for cell in dict.fromkeys(cells)}  # each distinct cell is parsed once
         words = {cell: cell.strip().lower() for cell in values}
         gaps = {cell for cell, word in words.items() if word in MISSING_WORDS or word in missing}
         levels = {cell for cell in gaps if words[cell] in LEVEL_WORDS and words[cell] not in missing}
@@ -132,18 +131,6 @@ def _has_decimal_comma(numbers: Iterable[str]) -> bool:
     return any("," in cell and not _AMBIGUOUS.fullmatch(cell.strip()) for cell in numbers)
 
 
-def _parse_number(cell: str) -> float | None:
-    """Return the number in a cell, with a decimal point or comma, or 1 and 0 for "true" and "false"; None otherwise."""
-    if "," in cell:
-        if cell.count(",") > 1 or "." in cell:
-            return None
-        cell = cell.replace(",", ".")
-    try:
-        return float(cell) if "_" not in cell else None  # float() accepts 1_000
-    except ValueError:
-        return _TRUTH_VALUES.get(cell.strip().lower())
-
-
 @dataclass(frozen=True)
 class CsvLayout:
     """Layout of CSV text: its separator, header and decimal mark, and the columns to read, by their positions."""
@@ -169,7 +156,7 @@ def read_layout(file: TextIO, name: str, selection: ColumnSelection) -> tuple[Cs
     last_line, first_cells, _ = next(iter_records(lines, separator, name, line_number - 1))
     cells = [cell.strip() for cell in first_cells]
     missing = frozenset(value.lower() for value in selection.rules.missing)
-    if all(_parse_number(cell) is not None and cell.lower() not in _TRUTH_VALUES for cell in cells):
+    if all(parse_cell(cell) is not None and cell.lower() not in TRUTH_VALUES for cell in cells):
         # all cells are numbers: the line is a row, and there is no header
         if selection.extra:
             raise InputError(f"{name} has no header, so no column {selection.extra[0]!r}; add a first line with names.")
@@ -658,7 +645,7 @@ def add_columns(
     numbers = [reading for reading in readings if reading.is_number]
     if any(reading.comma for reading in numbers) and not any(reading.point for reading in numbers):
         # the text has decimal commas, so the further numbers get them too
-        added = [[c if _parse_number(c) is None else c.replace(".", ",") for c in cells] for cells in added]
+        added = [[c if parse_cell(c) is None else c.replace(".", ",") for c in cells] for cells in added]
     formulas, end = 0, "\n"
     open_file: Any = gzip.open if packed else open
     with open_file(output, "wt", encoding="utf-8", newline="") as file:

@@ -23,12 +23,11 @@ from priorshift.io.cells import (
     Cells,
     as_date,
     as_dates,
+    as_levels,
     as_number,
-    as_text,
     durations_in_days,
     find_date_orders,
     is_missing,
-    object_cells,
 )
 from priorshift.io.files import Fields
 from priorshift.io.parameters import check_count
@@ -356,7 +355,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         cells = []
         for k, (column, received) in enumerate(zip(self.summary_.columns, table.cells, strict=True)):
             if column.kind == "category":
-                cells.append(_as_levels(received, column.levels))
+                levels = (*column.levels.frequent, *column.levels.rare)
+                is_text = received.dtype == object
+                cells.append(received if is_text else as_levels(received, levels, table.name, column.name))
             elif column.is_quantity:
                 cells.append(convert_column(received, column.kind, table, k, fitted_name, column.date_order))
             else:
@@ -439,19 +440,6 @@ def _check_repeats(cells: Cells, table: Table, k: int) -> None:
             f"repeat, so it is an id rather than a category; drop the column{hint}, pass it as groups (--group-column) "
             "if it identifies groups, or pass an encoder that reads text, such as skrub's TableVectorizer()."
         )
-
-
-def _as_levels(cells: Cells, levels: Levels) -> Cells:
-    """Return cells as text; a number that a file reader parsed from a level such as 01 becomes that level again."""
-    if cells.dtype == object:
-        return cells
-    level_of_number = {as_number(level): level for level in sorted((*levels.frequent, *levels.rare))}
-    if cells.dtype.kind == "f":
-        texts = object_cells(level_of_number.get(cell, as_text(cell)) for cell in cells.tolist())
-    else:  # dates
-        texts = object_cells(str(cell) for cell in cells.tolist())
-    texts[is_missing(cells)] = None
-    return texts
 
 
 def _date_order(cells: Cells, table: Table, k: int) -> str | None:

@@ -11,7 +11,6 @@ import os
 import shutil
 import stat
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from priorshift.arrays import Floats
 from priorshift.errors import InputError
 from priorshift.io.csv_text import WINDOWS, Source, empty_file_error, encoding_of, explain_errors, open_bytes
 from priorshift.io.temporary_folders import temporary_folder
+from priorshift.io.workbook_parts import DAMAGE, open_archive
 from priorshift.warning_records import FormatNotice, warn
 
 TEXT = (".csv", ".tsv", ".txt")
@@ -246,9 +246,9 @@ def _hash_content(path: Path) -> bytes | None:
 def _is_spreadsheet(archive_path: Path) -> bool:
     """Return whether a zip file is a workbook of Excel (xl/) or of LibreOffice (content.xml)."""
     try:
-        with zipfile.ZipFile(archive_path) as archive:
+        with open_archive(archive_path) as archive:
             return any(name.startswith("xl/") or name == "content.xml" for name in archive.namelist())
-    except (zipfile.BadZipFile, OSError):
+    except DAMAGE:
         return False
 
 

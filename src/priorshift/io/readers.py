@@ -20,7 +20,7 @@ from priorshift.io.cells import (
     DATE_ORDERS,
     Cells,
     as_dates,
-    as_text,
+    as_levels,
     cell_type_error,
     cells_of_array,
     cells_of_series,
@@ -97,8 +97,7 @@ def _apply_rules(table: Table, rules: CellRules) -> Table:
             cells = cells.copy()
             cells[is_gap] = None if cells.dtype == object else np.nan
         if kind == "category" and cells.dtype != object:
-            pairs = zip(cells.tolist(), is_missing(cells), strict=True)
-            cells = object_cells(None if missing else as_text(cell) for cell, missing in pairs)
+            cells = as_levels(cells, (), table.name, table.column_name(k))
         elif kind in DATE_ORDERS:
             cells = _parse_dates(cells, str(kind), table, k)
         columns.append(cells)
@@ -368,7 +367,7 @@ def _from_parquet(path: Path, name: str, selection: ColumnSelection) -> Table:
 
 
 def _parquet_numbers(file: Any, features: Sequence[str], name: str) -> NDArray[Any] | None:
-    """Read the features of a Parquet file as a matrix; None if one has a null cell or does not hold plain numbers.
+    """Read the features of a Parquet file as a matrix; None if one has a missing cell or does not hold plain numbers.
 
     A file whose pages have other numbers of rows than it states is refused.
     """
@@ -389,7 +388,10 @@ def _parquet_numbers(file: Any, features: Sequence[str], name: str) -> NDArray[A
             cells = block.column(column)
             if cells.null_count:
                 return None
-            values[rows_before : rows_before + len(block), k] = cells.to_numpy(zero_copy_only=False)
+            numbers = cells.to_numpy(zero_copy_only=False)
+            if has_r_missing(numbers):
+                return None
+            values[rows_before : rows_before + len(block), k] = numbers
         rows_before += len(block)
     if rows_before != len(values):
         raise damaged_parquet(name)

@@ -208,7 +208,8 @@ def join_tables(tables: Sequence[Table], name: str) -> Table:
     shared = [key for key in matched[0].extra if all(key in table.extra for table in matched)]
     extra = {key: np.concatenate([table.extra[key] for table in matched]) for key in shared}
     values = np.concatenate([table.values for table in matched])
-    cells = tuple(join_cells(columns) for columns in zip(*(table.cells for table in matched), strict=True))
+    columns = enumerate(zip(*(table.cells for table in matched), strict=True))
+    cells = tuple(join_cells(parts, name, matched[0].column_name(k)) for k, parts in columns)
     return replace(matched[0], name=name, values=values, extra=extra, cells=cells, native=None)
 
 

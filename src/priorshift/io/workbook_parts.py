@@ -15,6 +15,8 @@ from array import array
 from collections.abc import Callable, Iterator
 from datetime import datetime, time, timedelta
 from functools import cached_property
+from os import SEEK_END
+from pathlib import Path
 from typing import Any, TypeVar
 from xml.parsers import expat
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -41,7 +43,9 @@ _CODE_LENGTH = 7  # characters of a code such as _x0041_, which stands for one
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a character that XML does not have, or an underscore before such a text
 _LETTERS = re.compile("[A-Za-z]{1,3}")  # of a column
 _DIGITS = "0123456789"
-_MOST_SHOWN = 20  # characters of a value in a message
+_MOST_SHOWN = 20  # characters of a value in a message, or of a whole number
+_TAIL = 22 + (1 << 16)  # bytes at an archive's end that say where the list of its parts is, with the longest comment
+_LARGEST_DIRECTORY = 1 << 22  # bytes of the list of an archive's parts
 
 # Kinds of cell formats. A time shows hours alone: of a day or a duration, or of a date if there are many days
 _NUMBER, _DATE, _TIME, _DURATION = range(4)
@@ -54,14 +58,54 @@ _BUILT_IN = {
 }  # fmt: skip
 _NEEDED = frozenset({"date1904", "formatCode", "Id", "id", "name", "numFmtId", "Target", "TargetMode", "Type"})
 # in a format's code: quoted and escaped characters, widths and fillers, colours, conditions and languages
-_LITERAL = re.compile(r'"[^"]*"?|\\.?|_.?|\*.?|\[(?!(?:h+|m+|s+)\])[^\]]*\]?', re.IGNORECASE | re.DOTALL)
+_LITERAL = re.compile(r'"[^"]*"?|[\\!].?|_.?|\*.?|\[(?!(?:h+|m+|s+)\])[^\]]*\]?', re.IGNORECASE | re.DOTALL)
 _ELAPSED = re.compile(r"\[[hms]")
 _CLOCK = re.compile("[hs]|am/pm|a/p")
-_CALENDAR = re.compile(r"[dyb]|e(?![+-])")  # b and e are years of other calendars, or an exponent
+_CALENDAR = re.compile(
+    r"[dybr]|aaa|e(?![+-])"
+)  # b, e and r are years of other calendars, aaa a weekday, e+ an exponent
+
+
+# The structure of each kind of part: pairs of an element and an element within it, from the root on. Other elements,
+# such as those of extensions, do not count, nor does what they contain.
+_Structure = frozenset[tuple[str | None, str]]
+_RELATIONS: _Structure = frozenset({("", "Relationships"), ("Relationships", "Relationship")})
+_BOOK: _Structure = frozenset({
+    ("", "workbook"), ("workbook", "workbookPr"), ("workbook", "sheets"), ("sheets", "sheet"),
+})  # fmt: skip
+_STYLES: _Structure = frozenset({
+    ("", "styleSheet"), ("styleSheet", "numFmts"), ("numFmts", "numFmt"), ("styleSheet", "cellXfs"), ("cellXfs", "xf"),
+    # a format that older programs do not know is written twice
+    ("numFmts", "AlternateContent"), ("AlternateContent", "Choice"), ("Choice", "numFmt"),
+    ("AlternateContent", "Fallback"), ("Fallback", "numFmt"),
+})  # fmt: skip
+_STRINGS: _Structure = frozenset({("", "sst"), ("sst", "si"), ("si", "t"), ("si", "r"), ("r", "t")})
+_SHEET: _Structure = frozenset({
+    ("", "worksheet"), ("worksheet", "sheetData"), ("sheetData", "row"), ("row", "c"),
+    ("c", "f"), ("c", "v"), ("c", "is"), ("is", "t"), ("is", "r"), ("r", "t"),
+})  # fmt: skip
+_CLOSED = frozenset({"sheetData", "row", "c", "v", "t"})  # elements that contain no others, except for extensions
+
+
+class ErrorText(str):
+    """The text of a cell whose value cannot be computed, such as #DIV/0!."""
 
 
 class WorkbookError(ValueError):
     """The reason why a workbook cannot be read, as the end of a sentence."""
+
+
+def open_archive(path: Path) -> ZipFile:
+    """Open an archive; refuse one whose list of parts, which is read at once, is larger than that of any workbook."""
+    with path.open("rb") as file:
+        file.seek(-min(path.stat().st_size, _TAIL), SEEK_END)
+        tail = file.read()
+    for found in re.finditer(re.escape(b"PK\5\6"), tail):  # the end of the list; its size is in bytes 12 to 16
+        n_bytes = int.from_bytes(tail[found.start() + 12 : found.start() + 16], "little")
+        has_other_size = tail[: found.start()][-20:].startswith(b"PK\6\7")  # of archives over 4 GB
+        if n_bytes > _LARGEST_DIRECTORY or has_other_size:
+            raise WorkbookError("it has too many parts")
+    return ZipFile(path)
 
 
 class Workbook:
@@ -83,7 +127,7 @@ class Workbook:
         relations = self._relations(book)
         self._shared_strings = self._related(relations, "sharedStrings")
         self._styles = self._related(relations, "styles")
-        elements = self._elements(book, {("workbook", "workbookPr"), ("sheets", "sheet")})
+        elements = self._elements(book, _BOOK)
         self._counts_from_1904 = any(
             attributes.get("date1904") in ("1", "true") for name, attributes in elements if name == "workbookPr"
         )
@@ -131,15 +175,13 @@ class Workbook:
         """The kind of each cell format, such as _DATE."""
         kinds, formats = dict(_BUILT_IN), []
         if self._styles is not None:
-            # a format that older programs do not know is written twice, within elements of these names
-            parents = ("numFmts", "Choice", "Fallback")
-            wanted = {*((parent, "numFmt") for parent in parents), ("cellXfs", "xf")}
-            for name, attributes in self._elements(self._styles, wanted):
-                number = _whole_number(attributes.get("numFmtId", "0"))
-                if name == "numFmt":
-                    kinds[number] = _kind_of_format(attributes.get("formatCode", ""))
-                else:
-                    formats.append(number)
+            for name, attributes in self._elements(self._styles, _STYLES):
+                if name in ("numFmt", "xf"):
+                    number = _whole_number(attributes.get("numFmtId", "0"))
+                    if name == "numFmt":
+                        kinds[number] = _kind_of_format(attributes.get("formatCode", ""))
+                    else:
+                        formats.append(number)
         return [kinds.get(number, _NUMBER) for number in formats]
 
     def _relations(self, part: str) -> dict[str, tuple[str, str]]:
@@ -148,11 +190,11 @@ class Workbook:
         path = posixpath.join(folder, "_rels", f"{file}.rels")
         relations = {}
         if path.casefold() in self._parts:
-            for _, attributes in self._elements(path, {("Relationships", "Relationship")}):
-                if attributes.get("TargetMode") != "External":
+            for name, attributes in self._elements(path, _RELATIONS):
+                if name == "Relationship" and attributes.get("TargetMode") != "External":
                     kind, target = attributes["Type"].rpartition("/")[2], attributes["Target"].replace("\\", "/")
-                    name = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
-                    relations[attributes["Id"]] = kind, name
+                    part_name = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+                    relations[attributes["Id"]] = kind, part_name
         return relations
 
     def _related(self, relations: dict[str, tuple[str, str]], kind: str) -> str | None:
@@ -160,9 +202,9 @@ class Workbook:
         parts = (part for one, part in relations.values() if one == kind and part.casefold() in self._parts)
         return next(parts, None)
 
-    def _elements(self, part: str, wanted: set[tuple[str, str]]) -> list[tuple[str, dict[str, str]]]:
-        """Return name and attributes of the `wanted` elements of a part, which are pairs of a parent and a name."""
-        return self._read(part, _Elements(wanted), None).elements
+    def _elements(self, part: str, structure: _Structure) -> list[tuple[str, dict[str, str]]]:
+        """Return name and attributes of the elements of a part that belong to its structure."""
+        return self._read(part, _Elements(structure), None).elements
 
     def _read(self, part: str, reader: _AnyReader, check: Callable[[_AnyReader], None] | None) -> _AnyReader:
         """Let a reader handle a part of the archive, call `check` after each block of bytes, and return the reader."""
@@ -201,37 +243,47 @@ class Workbook:
 
 
 class _PartReader:
-    """What handles the elements of a part; `n_elements` is how many there have been."""
+    """What handles the elements of a part that belong to its structure; `n_elements` is the number of all elements."""
 
-    def __init__(self) -> None:
+    def __init__(self, structure: _Structure) -> None:
         self.n_elements = 0
-        self._path = [""]  # names of the open elements
+        self._structure = structure
+        self._path: list[str | None] = [
+            ""
+        ]  # names of the open elements; of those that do not belong to the structure, None
         self._pieces: list[str] | None = None  # of the text that is being read
-        self._length = 0  # of the text of the open cell or shared string
+        self._length = 0  # of the text of the open cell or shared string, or of all listed attributes
 
-    def _open(self, name: str) -> tuple[str, str]:
-        """Note that an element begins; return the names of its parent and of itself, without their prefixes."""
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """Handle the start of an element, whose prefix does not matter."""
         path = self._path
-        parent = path[-1]
         if ":" in name:
             name = name.rpartition(":")[2]
-        path.append(name)
+        belongs = (path[-1], name) in self._structure
+        if not belongs and path[-1] in _CLOSED and name != "extLst":
+            raise WorkbookError(f"its XML has an element {name[:_MOST_SHOWN]!r} in {path[-1]!r}")
+        path.append(name if belongs else None)
         self.n_elements += 1
         if len(path) > _DEEPEST:
             raise WorkbookError("its XML has too many levels")
-        return parent, name
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element."""
-        raise NotImplementedError
+        if belongs:
+            self.open(name, attributes)
 
     def end(self, _: str) -> None:
         """Handle the end of an element."""
-        self._path.pop()
+        if name := self._path.pop():
+            self.close(name)
+
+    def open(self, name: str, attributes: dict[str, str]) -> None:
+        """Handle the start of an element of the structure."""
+        raise NotImplementedError
+
+    def close(self, name: str) -> None:
+        """Handle the end of an element of the structure."""
 
     def text(self, text: str) -> None:
         """Handle a piece of text."""
-        if self._pieces is not None:
+        if self._pieces is not None and self._path[-1] is not None:
             self._pieces.append(text)
             self._length += len(text)
             if self._length > LONGEST_TEXT * _CODE_LENGTH:
@@ -247,48 +299,42 @@ _AnyReader = TypeVar("_AnyReader", bound=_PartReader)
 
 
 class _Elements(_PartReader):
-    """Lists name and attributes of some elements."""
+    """Lists name and attributes of elements."""
 
-    def __init__(self, wanted: set[tuple[str, str]]) -> None:
-        super().__init__()
-        self._length = 0  # of all attributes
+    def __init__(self, structure: _Structure) -> None:
+        super().__init__(structure)
         self.elements: list[tuple[str, dict[str, str]]] = []
-        self._wanted = wanted
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """List an element, if it is wanted."""
-        parent, name = self._open(name)
-        if (parent, name) in self._wanted:
-            attributes = {key.rpartition(":")[2]: value for key, value in attributes.items()}
-            self.elements.append((name, {key: attributes[key] for key in _NEEDED & attributes.keys()}))
-            self._length += sum(map(len, self.elements[-1][1].values()))
-            if len(self.elements) > _MOST_LISTED or self._length > _LONGEST_LISTED:
-                raise WorkbookError("it has too many sheets, cell formats or relations, or too long ones")
+    def open(self, name: str, attributes: dict[str, str]) -> None:
+        """List an element."""
+        attributes = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+        self.elements.append((name, {key: attributes[key] for key in _NEEDED & attributes.keys()}))
+        self._length += sum(map(len, self.elements[-1][1].values()))
+        if len(self.elements) > _MOST_LISTED or self._length > _LONGEST_LISTED:
+            raise WorkbookError("it has too many sheets, cell formats or relations, or too long ones")
 
 
 class SharedStrings(_PartReader):
     """The texts that cells refer to by number, None for blank ones; `n_characters` is their total length."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(_STRINGS)
         self.texts: list[str | None] = []
         self.n_characters = 0
         self._runs: list[str] = []  # of the open text, which may have several formats
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def open(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a text, or a piece of it with a format of its own; phonetic hints are no pieces."""
-        parent, name = self._open(name)
-        if name == "t" and parent in ("si", "r"):
+        if name == "t":
             self._pieces = []
-        elif name == "si" and parent == "sst":
+        elif name == "si":
             self._runs, self._length = [], 0
 
-    def end(self, _: str) -> None:
+    def close(self, name: str) -> None:
         """End a text, or a piece of it."""
-        name = self._path.pop()
-        if name == "t" and self._pieces is not None:
+        if name == "t":
             self._runs.append(self._take_text())
-        elif name == "si" and self._path[-1] == "sst":
+        elif name == "si":
             text = _cell_text("".join(self._runs))
             self.n_characters += len(text or "")
             self.texts.append(text)
@@ -314,7 +360,7 @@ class SheetCells(_PartReader):
     def __init__(
         self, texts: list[str | None], formats: list[int], *, counts_from_1904: bool, count_only: bool
     ) -> None:
-        super().__init__()
+        super().__init__(_SHEET)
         self.n_rows = self.n_columns = self.n_cells = self.n_characters = 0
         self.has_uncomputed = False
         self.row_numbers = array("q")
@@ -327,18 +373,18 @@ class SheetCells(_PartReader):
         self._kinds: dict[str, int] = {}  # kinds of cell formats by their numbers
         self._row = self._column = self._last_column = 0  # the last one is that of the last value of the row
         self._row_digits = ""  # number of the row, if it is stated
-        self._is_in_row = self._is_in_cell = False
         self._type, self._kind = "n", _NUMBER
         self._runs: list[str] | None = None  # of text, or the value, of the open cell
         self._has_formula = False
 
     def rows(self) -> Iterator[list[Any]]:
-        """Return the values of each row, which are None in empty cells."""
+        """Return the values of each row in the columns with values, which are None in empty cells."""
+        places = {column: k for k, column in enumerate(self._places)}
         start = 0
         for end in self._ends:
-            row = [None] * self.n_columns
+            row = [None] * len(places)
             for column, value in zip(self._columns[start:end], self._values[start:end], strict=True):
-                row[column] = value
+                row[places[column]] = value
             start = end
             yield row
 
@@ -364,37 +410,31 @@ class SheetCells(_PartReader):
         numbers, starts = np.unique(columns[order], return_index=True)
         return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
+    def open(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a row, a cell, its formula or its value."""
-        parent, name = self._open(name)
         if name == "c":
-            if parent == "row" and self._is_in_row:
-                self._start_cell(attributes)
-        elif name == "v":
-            if parent == "c":
-                if self._runs is not None:
-                    raise WorkbookError(f"a cell of row {self._row} has two values")
-                self._runs, self._pieces = [], []
-        elif name == "t":
-            if parent in ("is", "r"):
-                self._pieces = []
-        elif name == "f":
-            self._has_formula = self._has_formula or parent == "c"
-        elif name == "is":
+            self._start_cell(attributes)
+        elif name in ("v", "is"):
+            if self._runs:
+                raise WorkbookError(f"a cell of row {self._row} has two values")
             self._runs = []
-        elif name == "row" and parent == "sheetData":
+            self._pieces = [] if name == "v" else None
+        elif name == "t":
+            self._pieces = []
+        elif name == "f":
+            self._has_formula = True
+        elif name == "row":
             self._start_row(attributes)
 
-    def end(self, _: str) -> None:
+    def close(self, name: str) -> None:
         """End a value, a cell or a row."""
-        name = self._path.pop()
         if name in ("v", "t"):
-            if self._pieces is not None and self._runs is not None:
-                self._runs.append(self._take_text())
+            text = self._take_text()
+            if text and self._runs is not None:
+                self._runs.append(text)
         elif name == "c":
-            if self._is_in_cell and self._path[-1] == "row":
-                self._end_cell()
-        elif name == "row" and self._path[-1] == "sheetData":
+            self._end_cell()
+        elif name == "row":
             self._end_row()
 
     def _start_row(self, attributes: dict[str, str]) -> None:
@@ -403,13 +443,12 @@ class SheetCells(_PartReader):
         row = _whole_number(self._row_digits) if self._row_digits else self._row + 1
         if row > MOST_ROWS:
             raise WorkbookError(f"it has more than {MOST_ROWS:,} rows, the most that Excel allows")
-        if row <= self._row or self._is_in_row:
+        if row <= self._row:
             raise WorkbookError(f"its rows are out of order after row {self._row}")
-        self._row, self._column, self._last_column, self._is_in_row = row, 0, 0, True
+        self._row, self._column, self._last_column = row, 0, 0
 
     def _end_row(self) -> None:
         """Count a row, if it has a value."""
-        self._is_in_row = False
         if self._last_column:
             self.n_rows += 1
             self.n_columns = max(self.n_columns, self._last_column)
@@ -431,12 +470,12 @@ class SheetCells(_PartReader):
         if column > MOST_COLUMNS:
             raise WorkbookError(f"it has more than {MOST_COLUMNS:,} columns, the most that Excel allows")
         self._column = column
-        self._type = attributes.get("t", "n")
+        self._type = attributes.get("t") or "n"
         style = attributes.get("s", "")
         if style not in self._kinds:
             self._kinds[style] = self._kind_of_style(style)
         self._kind = self._kinds[style]
-        self._runs, self._pieces, self._length, self._has_formula, self._is_in_cell = None, None, 0, False, True
+        self._runs, self._pieces, self._length, self._has_formula = None, None, 0, False
 
     def _kind_of_style(self, style: str) -> int:
         """Return the kind of a cell format; without styles, only format 0 exists, which is a number."""
@@ -449,7 +488,7 @@ class SheetCells(_PartReader):
 
     def _end_cell(self) -> None:
         """Add the value of a cell."""
-        runs, self._runs, self._is_in_cell = self._runs, None, False
+        runs, self._runs = self._runs, None
         text = "".join(runs or ())
         if self._has_formula and not text and (runs is None or self._type != "str"):  # a computed text may be empty
             self.has_uncomputed = True
@@ -476,10 +515,12 @@ class SheetCells(_PartReader):
                 return number if self._kind == _NUMBER else _moment(number, self._kind, self._counts_from_1904)
             if kind == "s":
                 return self._texts[_whole_number(text)]
-            if kind in ("str", "inlineStr", "e"):
+            if kind in ("str", "inlineStr"):
                 return _cell_text(text)
+            if kind == "e":
+                return ErrorText(_cell_text(text) or "")
             if kind == "b":
-                return {"0": False, "1": True, "false": False, "true": True}[text.strip()]
+                return {"0": False, "1": True, "false": False, "true": True}[text.strip().lower()]
             if kind == "d":  # written by few programs, and not by Excel itself unless it is asked to
                 return _iso_moment(text.strip())
         except WorkbookError:
@@ -516,8 +557,8 @@ def _refuse_document_type(*_: Any) -> None:
 
 def _whole_number(text: str) -> int:
     """Read a whole number that is not negative."""
-    text = text.strip()
-    if len(text) > 20 or not (text.isascii() and text.isdigit()):
+    text = text[:_MOST_SHOWN].strip() if len(text) <= _MOST_SHOWN else ""
+    if not (text.isascii() and text.isdigit()):
         raise WorkbookError("a number in its XML is not a whole number")
     return int(text)
 
@@ -567,19 +608,18 @@ def _kind_of_format(code: str) -> int:
 
 
 def _moment(days: float, kind: int, counts_from_1904: bool) -> datetime | timedelta | None:
-    """Return the date, time of day or duration that a number of days stands for; None for a date before 1900.
+    """Return the date, time of day or duration that a number of days stands for; None for a year that Python lacks.
 
-    Excel counts from the last day of 1899, and has a 29th of February in 1900, day 60.
+    Excel counts from the last day of 1899, and has a 29th of February in 1900, day 60. It shows no dates before, which
+    other programs write as negative numbers, counted from the 30th of December.
     """
     try:
         passed = timedelta(milliseconds=round(days * 86_400_000))
-        if kind == _DURATION or (kind == _TIME and 0 <= days < _MOST_DAYS):
+        if kind == _DURATION or (kind == _TIME and days < _MOST_DAYS):
             return passed
-        if days < 0:
-            return None
         if counts_from_1904:
             return datetime(1904, 1, 1) + passed
-        return datetime(1899, 12, 31 if days < 60 else 30) + passed
+        return datetime(1899, 12, 31 if 0 <= days < 60 else 30) + passed
     except OverflowError:
         return None
 

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 
@@ -18,16 +17,21 @@ from priorshift.errors import InputError
 from priorshift.io.cells import Cells, as_text, cells_of_values, object_cells
 from priorshift.io.csv_text import CsvLayout, convert_cells
 from priorshift.io.tables import ColumnSelection, Table, check_columns, empty_table_error
-from priorshift.io.workbook_parts import DAMAGE, SharedStrings, SheetCells, Workbook, WorkbookError
+from priorshift.io.workbook_parts import (
+    DAMAGE,
+    ErrorText,
+    SharedStrings,
+    SheetCells,
+    Workbook,
+    WorkbookError,
+    open_archive,
+)  # fmt: skip
 from priorshift.io.workbook_writer import write_workbook
 from priorshift.result_tables import csv_line
 from priorshift.warning_records import list_names
 
 # what Excel shows in place of a value that it cannot compute
-_ERRORS = frozenset({
-    "#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!",
-    "#CONNECT!", "#BUSY!", "#UNKNOWN!", "#EXTERNAL!", "#GETTING_DATA",
-})  # fmt: skip
+_ERRORS = frozenset({"#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!"})
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def read_workbook(path: Path, name: str, selection: ColumnSelection) -> Table:
 def _open_workbook(path: Path, name: str) -> Iterator[Workbook]:
     """Open a workbook; any error of the file, also while its parts are read, is an InputError."""
     try:
-        with ZipFile(path) as archive:
+        with open_archive(path) as archive:
             yield Workbook(archive)
     except InputError:
         raise
@@ -138,8 +142,9 @@ def _find_sheet(book: Workbook, name: str, texts: list[str | None]) -> str:
 
 
 def _value(value: Any) -> Any:
-    """Return the value of a cell; None for an error such as #DIV/0!."""
-    return None if isinstance(value, str) and value.strip() in _ERRORS else value
+    """Return the value of a cell; None for an error such as #DIV/0!, also if it was typed."""
+    is_error = isinstance(value, ErrorText) or (isinstance(value, str) and value.strip() in _ERRORS)
+    return None if is_error else value
 
 
 def _read_features(
@@ -206,7 +211,7 @@ def write_sheet_as_text(path: Path, text: Path, sheet_name: str | None) -> Path:
 def workbook_bytes(path: Path, name: str) -> list[tuple[int, int]]:
     """Return the bytes of each part of a workbook, decompressed and compressed."""
     try:
-        with ZipFile(path) as archive:
+        with open_archive(path) as archive:
             return [(entry.file_size, entry.compress_size) for entry in archive.infolist()]
     except DAMAGE as error:
         raise _workbook_error(name, error) from error

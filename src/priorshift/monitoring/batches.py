@@ -58,7 +58,9 @@ class Batch:
     def digest(self) -> str:
         """Hash of the scored rows, which does not depend on the format of the file."""
         digest = hashlib.sha256(np.ascontiguousarray(self.rows.bins).tobytes())
-        for part in (self.rows.features.astype(np.float32), self.weights, self.units.code, self.audit):
+        with np.errstate(over="ignore"):  # of numbers beyond single precision
+            features = self.rows.features.astype(np.float32)
+        for part in (features, self.weights, self.units.code, self.audit):
             digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()[:32]
 

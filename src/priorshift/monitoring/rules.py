@@ -144,9 +144,10 @@ class ChangeRule:
 
     @cached_property
     def shifts(self) -> Floats:
-        """Changes δ of the share that are bet on."""
+        """Changes δ of the share that are bet on; smaller ones than usual if the share is close to 0 or 1."""
         shape = np.zeros(1) if self.shape is None else self.shape
-        return allowed_bets(np.concatenate([-_SHIFTS[::-1], _SHIFTS]), float(shape.min()), float(shape.max()))
+        usual = allowed_bets(np.concatenate([-_SHIFTS[::-1], _SHIFTS]), float(shape.min()), float(shape.max()))
+        return usual if usual.size else np.array([-0.5, 0.5]) / float(np.abs(shape).max())
 
     @cached_property
     def _tables(self) -> Floats:

@@ -13,7 +13,7 @@ from priorshift.io.files import Fields
 from priorshift.io.parameters import is_number
 from priorshift.monitoring.rules import SOURCE_SHARE
 
-_LEAST, _LONGEST = 1e-12, 1e18  # probability and run length in a state
+_LEAST, _LONGEST = 1e-12, 10**18  # probability, and number of batches or seed
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class RuleSettings:
         series: Sequence[str],
     ) -> RuleSettings:
         """Build the settings from the parameters of a monitor, and check them."""
-        for name, value in (("false_alarm", false_alarm), ("confidence", confidence)):
-            if not is_number(value) or not 0 < value < 1:
-                raise InputError(f"{name} is {value!r}, but a number between 0 and 1 is expected.")
-        if not is_number(run_length) or not run_length >= 1:
-            raise InputError(f"run_length is {run_length!r}, but a number of batches from 1 on is expected.")
+        for name, value, most in (("false_alarm", false_alarm, 0.5), ("confidence", confidence, 1 - _LEAST)):
+            if not is_number(value) or not _LEAST <= value <= most:
+                raise InputError(f"{name} is {value!r}, but a number between 0 and {round(most, 6):g} is expected.")
+        if not is_number(run_length) or not 1 <= run_length <= _LONGEST:
+            raise InputError(f"run_length is {run_length!r}, but a number from 1 to {_LONGEST:g} is expected.")
         batches = 0 if isinstance(reference, str) and reference == "source" else reference
-        if isinstance(batches, bool) or not isinstance(batches, (int, np.integer)) or batches < 0:
+        if isinstance(batches, bool) or not isinstance(batches, (int, np.integer)) or not 0 <= batches <= _LONGEST:
             raise InputError(f"reference is {reference!r}, but 'source' or a number of batches is expected.")
-        if is_number(random_state) and (random_state < 0 or random_state != int(random_state)):
+        if is_number(random_state) and not (0 <= random_state <= _LONGEST and random_state == int(random_state)):
             raise InputError(f"random_state is {random_state!r}, but a whole number from 0 on is expected.")
         seed = (
             int(random_state) if is_number(random_state) else int(np.random.default_rng(random_state).integers(2**31))

@@ -106,6 +106,16 @@ def test_the_source_prior_comes_from_whoever_knows_it():
     assert asked.adapt(s.target).target_prior_ == ps.KM2LS().fit(s.X, s.y).estimate(s.target).value
 
 
+@pytest.mark.parametrize("prior", [0.0002, 0.9998])
+@pytest.mark.parametrize("stated_to", ["classifier", "prior estimator"])
+def test_a_stated_source_prior_is_used_as_it_is(prior, stated_to):
+    """Only an estimate of 0 or 1 is replaced."""
+    s = ps.simulate.gaussian(0.2, 0.5, n_source=600, n_target=100, shared=False, random_state=0)
+    settings = {"source_prior": prior} if stated_to == "classifier" else {"prior_estimator": ps.WitnessShift(prior)}
+    shifted = ps.ShiftedClassifier(LogisticRegression(), random_state=0, **settings).fit(s.X, s.y)
+    assert shifted.source_prior_ == prior
+
+
 def test_nnpu_is_taken_as_a_pu_classifier():
     pytest.importorskip("torch")
     s = ps.simulate.gaussian(0.2, 0.8, 500, 2000, random_state=0)

@@ -117,7 +117,11 @@ def test_many_distinct_texts_are_read(tmp_path):
 def test_elements_besides_cells_are_limited(tmp_path, part):
     row, text = b"<row><c><v>1</v></c></row>", "<si><t>a</t></si>"
     if part == SHEET:
-        path = with_texts(tmp_path / "t.xlsx", sheet_of(row + b"<mergeCell/>" * 1_100_000), text)
+        path = with_texts(
+            tmp_path / "t.xlsx",
+            sheet_of(row).replace(b"</worksheet>", b"<mergeCell/>" * 1_100_000 + b"</worksheet>"),
+            text,
+        )
     else:
         path = with_texts(tmp_path / "t.xlsx", sheet_of(row), f"<si>{'<r/>' * 1_100_000}</si>")
     with pytest.raises(InputError, match="save its sheet as CSV"):
@@ -127,7 +131,7 @@ def test_elements_besides_cells_are_limited(tmp_path, part):
 @pytest.mark.parametrize(("n_items", "is_refused"), [(2, False), (8, True)])
 def test_a_cell_may_have_a_few_elements(tmp_path, n_items, is_refused):
     """A cell with its value and its row has three; a limit on all elements would refuse large tables."""
-    row = b"<row><c><v>1</v>" + b"<x/>" * n_items + b"</c></row>"
+    row = b"<row><c><v>1</v>" + (b"<extLst>" + b"<x/>" * n_items + b"</extLst>") + b"</c></row>"
     path = workbook(tmp_path / "t.xlsx", lambda _: sheet_of(row * 150_000))
     if is_refused:
         with pytest.raises(InputError, match="XML elements"):
@@ -273,9 +277,42 @@ def test_blank_texts_that_cells_share_take_no_time(tmp_path, blank):
 def test_a_part_that_expands_to_very_many_times_its_size_is_refused_by_the_app(tmp_path):
     path = workbook(tmp_path / "t.xlsx", lambda _: sheet_of(b"<row>" + b"<c/>" * 13_000_000 + b"</row>"))
     start = time.process_time()
-    with pytest.raises(InputError, match="expands to over 200 times its size"):
+    with pytest.raises(InputError, match="bytes in parts that expand to over 200 times their size"):
         Limits().check_file(path, "t.xlsx")
     assert time.process_time() - start < 0.5
+
+
+def test_parts_that_expand_are_counted_together(tmp_path):
+    pad = b"<a/>" * 6_000_000
+    changes = {
+        BOOK: lambda book: book.replace(b"<sheets>", pad + b"<sheets>"),
+        STYLES: lambda styles: styles.replace(b"<numFmts", pad + b"<numFmts"),
+        "_rels/.rels": lambda part: part.replace(b"</Relationships>", pad + b"</Relationships>"),
+    }
+    path = rewrite(workbook(tmp_path / "t.xlsx"), changes)
+    with pytest.raises(InputError, match="bytes in parts that expand to over 200 times their size"):
+        Limits().check_file(path, "t.xlsx")
+
+
+def test_numbers_of_formats_are_short(tmp_path):
+    """They are kept, each with its number."""
+    refused(workbook(tmp_path / "t.xlsx", lambda _: cells_of(f'<c s="{" " * 150_000}0"><v>1</v></c>')))
+
+
+def test_an_archive_with_very_many_parts_is_refused_at_once(tmp_path):
+    path = workbook(tmp_path / "t.xlsx")
+    content = path.read_bytes()
+    end = content.rindex(b"PK\5\6")
+    many = b"PK\1\2\x14\0\x14" + bytes(39)
+    size = int.from_bytes(content[end + 12 : end + 16], "little") + 200_000 * len(many)
+    path.write_bytes(
+        content[:end] + many * 200_000 + content[end : end + 12] + size.to_bytes(4, "little") + content[end + 16 :]
+    )
+    start = time.process_time()
+    refused(path, "it has too many parts")
+    (tmp_path / "t.csv").write_bytes(path.read_bytes())
+    refused(tmp_path / "t.csv", "binary file")
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("drop", ["_rels/.rels", "xl/_rels/workbook.xml.rels", BOOK, SHEET])

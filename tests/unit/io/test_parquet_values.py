@@ -60,3 +60,13 @@ def test_fewer_rows_than_the_file_says_are_damage(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *args, **options: iter(()))
     with pytest.raises(InputError, match="damaged Parquet"):
         Chunks.from_source(path, "target").sample(3, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_the_missing_integer_of_r_is_missing_however_the_file_is_read(tmp_path, with_text):
+    """Of 32-bit integers, as for data frames; with or without text in another column."""
+    numbers = pyarrow.array([1, -(2**31), 3, 4, 5, 6], pyarrow.int32())
+    columns = {"n": numbers} | ({"t": list("abcabc")} if with_text else {"t": np.arange(6.0)})
+    parquet.write_table(pyarrow.table(columns), tmp_path / "table.parquet")
+    for table in read_both(tmp_path / "table.parquet"):
+        np.testing.assert_array_equal(table.as_cells().cells[0], [1, np.nan, 3, 4, 5, 6])

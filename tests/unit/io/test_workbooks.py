@@ -91,11 +91,12 @@ def test_kinds_of_formats_that_openpyxl_does_not_know(code, kind):
 def test_cells(tmp_path, cell, value):
     path = workbook(tmp_path / "t.xlsx", lambda _: cells_of(cell))
     [_, [read], _] = read_rows(path)
-    assert read == value and type(read) is type(value)
+    assert read == value and isinstance(read, type(value))
 
 
 @pytest.mark.parametrize(
-    "cell", ["<c/>", "<c><v/></c>", '<c t="s"><v></v></c>', '<c t="str"><v> </v></c>', "<z><v>1</v></z>"]
+    "cell",
+    ["<c/>", "<c><v/></c>", '<c t="s"><v></v></c>', '<c t="str"><v> </v></c>', "<c><extLst><v>1</v></extLst></c>"],
 )
 def test_cells_without_a_value_are_empty(tmp_path, cell):
     assert read_rows(workbook(tmp_path / "t.xlsx", lambda _: cells_of(cell))) == [["a"], [7]]
@@ -167,7 +168,20 @@ def test_a_format_without_styles_is_refused(tmp_path):
     refused(path, "has format 1, which the file does not define")
 
 
-@pytest.mark.parametrize("days", ["-1", "1e9", "1e300"])
+@pytest.mark.parametrize(
+    ("style", "days", "value"),
+    [
+        (1, -18136, datetime(1850, 5, 5)), (1, -0.5, datetime(1899, 12, 29, 12)), (3, -0.0625, timedelta(minutes=-90)),
+        (1, 0.5, datetime(1899, 12, 31, 12)),
+    ],
+)  # fmt: skip
+def test_dates_before_1900_as_other_programs_write_them(tmp_path, style, days, value):
+    """pandas and LibreOffice count back from the 30th of December."""
+    path = workbook(tmp_path / "t.xlsx", lambda _: cells_of(f'<c s="{style}"><v>{days}</v></c>'))
+    assert read_rows(path)[1] == [value]
+
+
+@pytest.mark.parametrize("days", ["-1e6", "1e9", "1e300"])
 def test_a_date_that_excel_cannot_show_is_missing(tmp_path, days):
     path = workbook(tmp_path / "t.xlsx", lambda _: cells_of(f'<c s="1"><v>{days}</v></c>'))
     assert read_rows(path) == [["a"], [7]]
@@ -299,6 +313,17 @@ def test_long_names_of_sheets_are_cut_in_messages(tmp_path):
         assert len(str(raised.value)) < 300 + len(str(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.gz", "t.xlsm"])
+@pytest.mark.parametrize("damage", [(6, 255), (29, 255)])
+def test_damaged_archives_with_other_names_are_refused(tmp_path, name, damage):
+    """Such as a version of the format that does not exist, in the list of the archive's parts."""
+    place, value = damage
+    content = bytearray(workbook(tmp_path / "t.xlsx").read_bytes())
+    content[content.find(b"PK\1\2") + place] = value
+    (tmp_path / name).write_bytes(content)
+    refused(tmp_path / name, "spreadsheet|binary file|expected|but is not one|cannot be read")
+
+
 def test_a_workbook_with_a_password_is_no_damaged_one(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(4000))
     refused(tmp_path / "t.xlsx", "has a password, or is an .xls file")
@@ -320,7 +345,31 @@ def test_rows_outside_the_table_and_rows_within_rows(tmp_path):
     path = workbook(tmp_path / "t.xlsx", lambda sheet: sheet.replace(b"</sheetData>", outside))
     assert read_table(path, "t").values.shape == (20, 2)
     nested = b'<row r="3"><sheetData><row r="4"/></sheetData></row>'
-    refused(workbook(tmp_path / "t.xlsx", lambda _: sheet_of(nested)), "out of order")
+    refused(workbook(tmp_path / "t.xlsx", lambda _: sheet_of(nested)), "an element 'sheetData' in 'row'")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<v>5</v><extLst><x:row xmlns:x='x'><x:c r='B2'><x:v>9</x:v></x:c></x:row></extLst>",
+        "<extLst><ext><is><t>0</t></is></ext></extLst><v>5</v>", "<v>5</v><extLst><c><v>1</v></c></extLst>",
+        "<v><!-- 1 -->5</v>", "<v><![CDATA[5]]></v>", "<is/><v>5</v>",
+    ],
+)  # fmt: skip
+def test_extensions_and_comments_do_not_change_a_cell(tmp_path, inside):
+    assert read_rows(workbook(tmp_path / "t.xlsx", lambda _: cells_of(f"<c>{inside}</c>"))) == [["a"], [5], [7]]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "<m:AlternateContent xmlns:m='m'><m:Choice><row><c><v>1</v></c></row></m:Choice></m:AlternateContent>",
+        "<row><x><c><v>1</v></c></x></row>", "<row><c><x><v>1</v></x></c></row>", "<row><c><v>1<v>2</v>3</v></c></row>",
+        "<row><c t='inlineStr'><is><t>1<t>2</t>3</t></is></c></row>", "<row><c><v>1</v><is><t>2</t></is></c></row>",
+    ],
+)  # fmt: skip
+def test_elements_that_would_be_lost_are_refused(tmp_path, row):
+    refused(workbook(tmp_path / "t.xlsx", lambda _: sheet_of(row.encode())))
 
 
 def test_durations_are_hours_minutes_and_seconds_as_text(tmp_path):
@@ -331,7 +380,7 @@ def test_durations_are_hours_minutes_and_seconds_as_text(tmp_path):
     assert read_table(tmp_path / "t.xlsx", "t").values.ravel().tolist() == [0.25, 1.5, 90.25 / 1440 - 14.75 / 86_400]
 
 
-@pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#SPILL!", "#CALC!", "#GETTING_DATA"])
+@pytest.mark.parametrize("error", ["#N/A", "#DIV/0!", "#SPILL!", "#GETTING_DATA", "#ERROR!", "Err:502"])
 def test_errors_are_missing_values(tmp_path, error):
     path = workbook(tmp_path / "t.xlsx", lambda _: cells_of(f'<c t="e"><v>{error}</v></c>', "<c><v>3</v></c>"))
     table = read_table(path, "t")
@@ -346,6 +395,8 @@ def test_a_cell_far_to_the_right_takes_no_memory_in_other_rows(tmp_path):
     tracemalloc.start()
     with pytest.raises(InputError, match="no name for column 2"):
         read_table(path, "t")
+    write_sheet_as_text(path, tmp_path / "t.csv", None)
     peak = tracemalloc.get_traced_memory()[1]
+    assert (tmp_path / "t.csv").stat().st_size < 100_000
     tracemalloc.stop()
     assert peak < 20e6  # 2.6 GB, if each row were as long as the longest

@@ -305,12 +305,35 @@ def test_an_unknown_source_prior_is_estimated_and_stored(source, tmp_path):
         ({"level": 1.5}, "level"), ({"level": (0.5, 0.2)}, "smaller"), ({"false_alarm": 0}, "false_alarm"),
         ({"run_length": 0.5}, "run_length"), ({"reference": "first"}, "reference"), ({"confidence": 2}, "confidence"),
         ({"scenario": "other"}, "scenario"), ({"by": "region"}, "region"), ({"source_prior": 2}, "source_prior"),
-        ({"by": "region", "series": ["a", "a"]}, "different"),
+        ({"by": "region", "series": ["a", "a"]}, "different"), ({"false_alarm": 0.9}, "false_alarm is 0.9, .* 0 and 0.5"),
+        ({"run_length": np.inf}, "run_length"), ({"run_length": 1e300}, "run_length"), ({"confidence": 1e-300}, "confid"),
+        ({"reference": 10**23}, "reference"), ({"random_state": 10**20}, "random_state"), ({"false_alarm": 1e-300}, "false"),
     ],
 )  # fmt: skip
 def test_wrong_settings_are_refused(source, settings, keyword):
     with pytest.raises(InputError, match=keyword):
         ps.Monitor(**{"source_prior": PRIOR, **settings}).fit_samples(*source)
+
+
+@pytest.mark.filterwarnings("ignore::priorshift.errors.PriorShiftWarning")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"false_alarm": 0.5}, {"false_alarm": 1e-12}, {"run_length": 1}, {"run_length": 1e18}, {"confidence": 1e-12},
+        {"confidence": 1 - 1e-12}, {"reference": 10**18}, {"random_state": 10**18}, {"level": (1e-300, 1 - 1e-16)},
+        {"source_prior": 1 - 1e-16}, {"source_prior": 0.9995}, {"source_prior": 1e-300},
+    ],
+)  # fmt: skip
+def test_settings_at_their_limits_can_be_stored_and_read(source, tmp_path, settings):
+    ps.Monitor(**{"source_prior": PRIOR, "level": 0.3, **settings}).fit_samples(*source).save(tmp_path / "model")
+    ps.Monitor.load(tmp_path / "model").save_state(tmp_path / "state")
+    for name in "abc":
+        monitor = ps.Monitor.load(tmp_path / "model", tmp_path / "state")
+        monitor.update(table(PRIOR, 50, ord(name))[0], name=name)
+        monitor.save_state(tmp_path / "state")
+        monitor.save(tmp_path / "all")
+    assert len(ps.Monitor.load(tmp_path / "model", tmp_path / "state").points) == 3
+    assert len(ps.Monitor.load(tmp_path / "all").points) == 3
 
 
 def test_a_monitor_that_is_not_fitted_says_so():
