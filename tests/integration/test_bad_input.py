@@ -172,10 +172,10 @@ PARQUET_HEAD = b"PAR1 and then nothing"
 
 
 def zipped(name):
-    """An archive with one file of this name."""
+    """Return an archive with one file of this name, the same bytes at any time: they are part of a test's name."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr(name, "1,2,3")
+        archive.writestr(zipfile.ZipInfo(name), "1,2,3")
     return content.getvalue()
 
 

@@ -44,7 +44,7 @@ _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a character that XML does not ha
 _LETTERS = re.compile("[A-Za-z]{1,3}")  # of a column
 _DIGITS = "0123456789"
 _MOST_SHOWN = 20  # characters of a value in a message, or of a whole number
-_TAIL = 22 + (1 << 16)  # bytes at an archive's end that say where the list of its parts is, with the longest comment
+_TAIL = 200 + (1 << 16)  # bytes at an archive's end that say where the list of its parts is, with the longest comment
 _LARGEST_DIRECTORY = 1 << 22  # bytes of the list of an archive's parts
 
 # Kinds of cell formats. A time shows hours alone: of a day or a duration, or of a date if there are many days
@@ -61,10 +61,8 @@ _NEEDED = frozenset({"date1904", "formatCode", "Id", "id", "name", "numFmtId", "
 _LITERAL = re.compile(r'"[^"]*"?|[\\!].?|_.?|\*.?|\[(?!(?:h+|m+|s+)\])[^\]]*\]?', re.IGNORECASE | re.DOTALL)
 _ELAPSED = re.compile(r"\[[hms]")
 _CLOCK = re.compile("[hs]|am/pm|a/p")
-_CALENDAR = re.compile(
-    r"[dybr]|aaa|e(?![+-])"
-)  # b, e and r are years of other calendars, aaa a weekday, e+ an exponent
-
+# b, e and r are years of other calendars, aaa is a weekday, and e+ an exponent
+_CALENDAR = re.compile(r"[dybr]|aaa|e(?![+-])")
 
 # The structure of each kind of part: pairs of an element and an element within it, from the root on. Other elements,
 # such as those of extensions, do not count, nor does what they contain.
@@ -100,11 +98,13 @@ def open_archive(path: Path) -> ZipFile:
     with path.open("rb") as file:
         file.seek(-min(path.stat().st_size, _TAIL), SEEK_END)
         tail = file.read()
-    for found in re.finditer(re.escape(b"PK\5\6"), tail):  # the end of the list; its size is in bytes 12 to 16
-        n_bytes = int.from_bytes(tail[found.start() + 12 : found.start() + 16], "little")
-        has_other_size = tail[: found.start()][-20:].startswith(b"PK\6\7")  # of archives over 4 GB
-        if n_bytes > _LARGEST_DIRECTORY or has_other_size:
-            raise WorkbookError("it has too many parts")
+    # the records at the end of the list, usual and of large archives: their beginning, and where they state its size
+    for signature, start, end in ((b"PK\5\6", 12, 16), (b"PK\6\6", 40, 48)):
+        for found in re.finditer(re.escape(signature), tail):
+            stated = tail[found.start() + start : found.start() + end]
+            is_elsewhere = stated == b"\xff" * 4  # in the other record
+            if int.from_bytes(stated, "little") > _LARGEST_DIRECTORY and not is_elsewhere:
+                raise WorkbookError("it has too many parts")
     return ZipFile(path)
 
 
@@ -165,9 +165,7 @@ class Workbook:
 
         If `count_only`, cells are read and counted, but not stored.
         """
-        cells = SheetCells(
-            texts, self._formats, counts_from_1904=self._counts_from_1904, count_only=count_only
-        )  # fmt: skip
+        cells = SheetCells(texts, self._formats, counts_from_1904=self._counts_from_1904, count_only=count_only)
         return self._read(self._sheets[name], cells, check)
 
     @cached_property

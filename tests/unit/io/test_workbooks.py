@@ -1,6 +1,7 @@
 """Excel workbooks as programs write them: their cells, formats, sheets and parts, compared with openpyxl."""
 
 import random
+import struct
 import tracemalloc
 import zipfile
 from datetime import datetime, timedelta
@@ -311,6 +312,23 @@ def test_long_names_of_sheets_are_cut_in_messages(tmp_path):
         with pytest.raises(InputError, match="aaa") as raised:
             add_workbook_columns(tmp_path / "t.xlsx", tmp_path / "o.xlsx", {}, name)
         assert len(str(raised.value)) < 300 + len(str(tmp_path))
+
+
+def test_archives_in_the_format_of_large_ones_are_read(tmp_path):
+    """Some programs always write it: a further record, and where it is, before the usual one."""
+    path = workbook(tmp_path / "t.xlsx")
+    content = path.read_bytes()
+    end = content.rindex(b"PK\5\6")
+    n_parts, size, start = struct.unpack("<HII", content[end + 10 : end + 20])
+    record = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, n_parts, n_parts, size, start)
+    locator = struct.pack("<4sIQI", b"PK\6\7", 0, end, 1)
+    usual = content[end : end + 8] + b"\xff" * 12 + content[end + 20 :]
+    path.write_bytes(content[:end] + record + locator + usual)
+    assert read_table(path, "t").values.shape == (20, 2)
+    Limits().check_file(path, "t.xlsx")
+    large = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, n_parts, n_parts, 10**9, start)
+    path.write_bytes(content[:end] + large + locator + usual)
+    refused(path, "it has too many parts")
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.gz", "t.xlsm"])
