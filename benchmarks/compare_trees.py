@@ -70,8 +70,10 @@ eval(call)
 start = time.process_time()
 result = eval(call)
 seconds = time.process_time() - start
-value = result.prior_ if hasattr(result, "prior_") else result.value
-print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, float(value)]))
+is_km = hasattr(result, "prior_")
+value, error = (result.prior_, result.standard_error_) if is_km else (result.value, result.standard_error)
+megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([seconds, megabytes, float(value), float(error)]))
 """
 
 
@@ -104,13 +106,13 @@ def write_rows(path: Path, rows: np.ndarray) -> None:
         parquet.write_table(pyarrow.table(dict(zip(columns, rows.T, strict=True))), path)
 
 
-def run(tree: str, call: str, paths: list[Path]) -> tuple[float, float, float]:
-    """Return the CPU seconds, the peak of memory in MB and the estimate of a call with the package in `tree`."""
+def run(tree: str, call: str, paths: list[Path]) -> list[float]:
+    """Return CPU seconds, peak of memory in MB, estimate and standard error of a call with the package in `tree`."""
     environment = os.environ | {"PYTHONPATH": tree, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", CODE, call, *map(str, paths)]
     process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    seconds, megabytes, value = json.loads(process.stdout.splitlines()[-1])
-    return seconds, megabytes, value
+    numbers: list[float] = json.loads(process.stdout.splitlines()[-1])
+    return numbers
 
 
 def compare(name: str, folder: Path, trees: tuple[str, str], repeats: int) -> dict[str, Any]:
@@ -124,6 +126,7 @@ def compare(name: str, folder: Path, trees: tuple[str, str], repeats: int) -> di
         "old_seconds": f"{old[0]:.3f}", "new_seconds": f"{new[0]:.3f}", "ratio": f"{new[0] / old[0]:.2f}",
         "old_megabytes": f"{old[1]:.0f}", "new_megabytes": f"{new[1]:.0f}",
         "old_estimate": f"{runs[0][0][2]:.5f}", "new_estimate": f"{runs[0][1][2]:.5f}",
+        "standard_error": f"{runs[0][0][3]:.5f}",
     }  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from priorshift.errors import InputError
 from priorshift.io.cells import is_missing_value
-from priorshift.io.workbook_parts import LONGEST_TEXT, MOST_COLUMNS, MOST_ROWS, column_letters
+from priorshift.io.workbook_cells import MOST_COLUMNS, MOST_ROWS
+from priorshift.io.workbook_values import LONGEST_TEXT, column_letters
 from priorshift.result_tables import to_plain
 
 _SHEET = "xl/worksheets/sheet1.xml"

@@ -17,15 +17,9 @@ from priorshift.errors import InputError
 from priorshift.io.cells import Cells, as_text, cells_of_values, object_cells
 from priorshift.io.csv_text import CsvLayout, convert_cells
 from priorshift.io.tables import ColumnSelection, Table, check_columns, empty_table_error
-from priorshift.io.workbook_parts import (
-    DAMAGE,
-    ErrorText,
-    SharedStrings,
-    SheetCells,
-    Workbook,
-    WorkbookError,
-    open_archive,
-)  # fmt: skip
+from priorshift.io.workbook_cells import SharedStrings, SheetCells
+from priorshift.io.workbook_parts import DAMAGE, Workbook, open_archive
+from priorshift.io.workbook_values import ErrorText, WorkbookError
 from priorshift.io.workbook_writer import write_workbook
 from priorshift.result_tables import csv_line
 from priorshift.warning_records import list_names

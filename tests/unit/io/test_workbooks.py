@@ -28,7 +28,7 @@ from workbooks import (
 
 from priorshift.app.uploads import Limits
 from priorshift.errors import InputError
-from priorshift.io import workbook_parts
+from priorshift.io import workbook_values
 from priorshift.io.readers import read_table
 from priorshift.io.workbook_writer import write_workbook
 from priorshift.io.workbooks import add_workbook_columns, write_sheet_as_text
@@ -58,9 +58,9 @@ FORMATS = [
 
 @pytest.mark.parametrize("code", FORMATS)
 def test_kinds_of_formats_are_those_of_openpyxl(code):
-    kind = workbook_parts._kind_of_format(code)
-    assert (kind != workbook_parts._NUMBER) == bool(is_date_format(code))
-    assert (kind == workbook_parts._DURATION) == bool(is_timedelta_format(code))
+    kind = workbook_values.kind_of_format(code)
+    assert (kind != workbook_values.NUMBER) == bool(is_date_format(code))
+    assert (kind == workbook_values.DURATION) == bool(is_timedelta_format(code))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_kinds_of_formats_are_those_of_openpyxl(code):
 )  # fmt: skip
 def test_kinds_of_formats_that_openpyxl_does_not_know(code, kind):
     """As LibreOffice shows them, or Excel's documentation describes them."""
-    assert workbook_parts._kind_of_format(code) == getattr(workbook_parts, f"_{kind}")
+    assert workbook_values.kind_of_format(code) == getattr(workbook_values, kind)
 
 
 @pytest.mark.parametrize(
