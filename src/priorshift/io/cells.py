@@ -32,6 +32,7 @@ _R_MISSING = -(2**31)  # R's missing integer, which reticulate passes on as a nu
 _DAY = np.timedelta64(1, "D")
 _NO_DATE = np.datetime64("NaT", "us")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?$")
+_CLOCK = re.compile(r"(\d{1,9}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?")  # a time of day or a duration
 _TIME = r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))? ?(?P<half>[AaPp][Mm])?)?"
 # a and b are day and month, in either order
 _YEAR_FIRST = re.compile(r"(?P<year>\d{4})(?P<mark>[./])(?P<a>\d{1,2})(?P=mark)(?P<b>\d{1,2})" + _TIME)
@@ -254,32 +255,38 @@ def _may_be_missing(column: Cells) -> bool:
 
 
 def as_levels(cells: Cells, levels: Iterable[str], table: str, column: str) -> Cells:
-    """Return numbers or dates as text: as the `levels` from which a file reader made numbers, such as 01, 0,5 or TRUE.
+    """Return numbers or dates as text: as the `levels` from which they were read, such as 01, 0,5, TRUE or 08:00:00.
 
-    Other numbers are written plainly. Refuse a number that several levels stand for, and missing cells if a word such
-    as "none", which is missing among numbers, is a level. Messages name the table and the column.
+    Times and durations are numbers of days. Other numbers are written plainly. Refuse a number that several levels
+    stand for, and missing cells if a word such as "none", which is missing among numbers, is a level. Messages name
+    the table and the column.
     """
     is_gap = is_missing(cells)
     if cells.dtype.kind != "f":
         return object_cells(None if gap else as_text(cell) for cell, gap in zip(cells.tolist(), is_gap, strict=True))
     levels_of_number: dict[float, list[str]] = {}
+    levels_of_time: dict[float, list[str]] = {}  # by seconds, to milliseconds
     words = []
     for level in sorted(levels):
         if level.lower() in LEVEL_WORDS:
             words.append(level)
         elif (number := parse_cell(level)) is not None:
             levels_of_number.setdefault(number, []).append(level)
-    text_of_number = {number: as_text(number) for number in np.unique(cells[~is_gap]).tolist()}
-    several = [levels_of_number[number] for number in text_of_number if len(levels_of_number.get(number, ())) > 1]
+        elif match := _CLOCK.fullmatch(level):
+            seconds = 3600 * int(match[1]) + 60 * int(match[2]) + float(match[3] or 0)
+            levels_of_time.setdefault(round(seconds, 3), []).append(level)
+    numbers = np.unique(cells[~is_gap]).tolist()
+    found = {
+        number: levels_of_number.get(number) or levels_of_time.get(round(number * 86_400, 3), [as_text(number)])
+        for number in numbers
+    }  # fmt: skip
+    several = [names for names in found.values() if len(names) > 1]
     if several or (words and is_gap.any()):
         what = f"a number, which may be {several[0][0]!r} or {several[0][1]!r}" if several else "no value in some cells"
         what += "" if several else f", which may be {words[0]!r}"
         remedy = f"pass columns={{{column!r}: 'category'}} ({shell_option('--category', column)}), or rename the level"
         raise InputError(f"{table} has {what}, in column {column!r}, whose text is elsewhere a level; {remedy}.")
-    text_of_number |= {number: levels_of_number[number][0] for number in text_of_number if number in levels_of_number}
-    return object_cells(
-        None if gap else text_of_number[cell] for cell, gap in zip(cells.tolist(), is_gap, strict=True)
-    )  # fmt: skip
+    return object_cells(None if gap else found[cell][0] for cell, gap in zip(cells.tolist(), is_gap, strict=True))
 
 
 def join_cells(columns: Sequence[Cells], table: str = "the table", column: str = "") -> Cells:

@@ -1,5 +1,7 @@
 """Levels that look like numbers or truth values, in tables that have no other levels."""
 
+from datetime import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,6 +87,32 @@ def test_levels_that_cannot_be_told_apart_are_refused(tmp_path, levels, target, 
         ps.estimate_prior(**paths, source_prior=0.2, stream=stream)
     if not stream:
         ps.estimate_prior(**paths, source_prior=0.2, columns={"f": "category"})
+
+
+@pytest.mark.parametrize("kind", ["workbook", "data frame", "text in the source"])
+def test_times_are_the_levels_that_they_are_next_to_a_word(tmp_path, kind):
+    """A column of times alone is one of numbers, but the source's has a word too."""
+    rng = np.random.default_rng(0)
+    frames = {}
+    for name, rows, share, has_word in (("p", 300, 1.0, True), ("u", 800, 0.2, True), ("t", 800, 0.6, False)):
+        positive = rng.random(rows) < share
+        early = rng.random(rows) < np.where(positive, 0.8, 0.2)
+        start = np.where(early, time(8), time(16, 30)).astype(object)
+        start[(rng.random(rows) < 0.1) & has_word] = "unknown"
+        frames[name] = pd.DataFrame({"x": rng.normal(size=rows) + positive, "start": start})
+    tables = frames
+    if kind == "workbook":
+        tables = {name: tmp_path / f"{name}.xlsx" for name in frames}
+        for name, frame in frames.items():
+            frame.to_excel(tables[name], index=False)
+    elif kind == "text in the source":
+        tables = {name: frames[name].assign(start=frames[name].start.astype(str)) for name in "pu"} | {"t": frames["t"]}
+    for stream in (False, True):
+        estimate = ps.estimate_prior(*tables.values(), source_prior=0.2, random_state=0, stream=stream)
+        assert 0.6 in estimate.interval and estimate.interval.high - estimate.interval.low < 0.15
+    encoder = ps.TableEncoder().fit(tables["u"])
+    shares = encoder.transform(tables["t"]).mean(axis=0)[1:]  # of the levels 08:00:00, 16:30:00 and unknown
+    assert shares[:2].sum() == 1 and shares[2] == 0
 
 
 def test_positives_that_lack_a_level_are_joined_with_the_others(tmp_path):
