@@ -34,6 +34,8 @@ _WORDS = {
     "off_tight_solve": "off a tight solve",
     "peak_mb": "peak MB",
     "peak_megabytes": "peak MB",
+    "old_megabytes": "old MB",
+    "new_megabytes": "new MB",
     "source_prior": "π",
     "over_all_pairs": "seconds over those of all pairs",
     "binary_peak_mb": "binary peak MB",
