@@ -64,9 +64,8 @@ class PartReader:
     def __init__(self, structure: Structure) -> None:
         self.n_elements = 0
         self._structure = structure
-        self._path: list[str | None] = [
-            ""
-        ]  # names of the open elements; of those that do not belong to the structure, None
+        # names of the open elements; of those that do not belong to the structure, None
+        self._path: list[str | None] = [""]
         self._pieces: list[str] | None = None  # of the text that is being read
         self._length = 0  # of the text of the open cell or shared string, or of all listed attributes
 

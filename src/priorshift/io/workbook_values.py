@@ -24,8 +24,9 @@ BUILT_IN = {
 _LITERAL = re.compile(r'"[^"]*"?|[\\!].?|_.?|\*.?|\[(?!(?:h+|m+|s+)\])[^\]]*\]?', re.IGNORECASE | re.DOTALL)
 _ELAPSED = re.compile(r"\[[hms]")
 _CLOCK = re.compile("[hs]|am/pm|a/p")
-# b, e and r are years of other calendars, aaa is a weekday, and e+ an exponent
-_CALENDAR = re.compile(r"[dybr]|aaa|e(?![+-])")
+_CALENDAR = re.compile("[dy]")
+_OTHER_CALENDAR = re.compile("[ber]|aaa")  # years of other calendars, and a weekday
+_PLACE = re.compile("[0#?]")  # of a digit, also in a format of numbers with a unit that is not quoted
 
 
 class WorkbookError(ValueError):
@@ -102,6 +103,8 @@ def kind_of_format(code: str) -> int:
     if _ELAPSED.search(shown):
         return DURATION
     has_time = bool(_CLOCK.search(shown))
+    if _OTHER_CALENDAR.search(shown) and not _PLACE.search(shown):
+        return DATE
     if _CALENDAR.search(shown) or ("m" in _CLOCK.sub("", shown) and not has_time):  # m is a minute next to h or s
         return DATE
     return TIME if has_time else NUMBER

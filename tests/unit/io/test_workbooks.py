@@ -69,6 +69,7 @@ def test_kinds_of_formats_are_those_of_openpyxl(code):
         ("_-* #,##0_d", "NUMBER"), ('[=0]"";yyyy-mm-dd', "DATE"), ('[=0]"-";dd/mm/yyyy', "DATE"), ("[=0]0;yyyy", "NUMBER"),
         ("AM/PM", "TIME"), ("[$-411]ge", "DATE"), ("ee", "DATE"), ("bbbb", "DATE"), ("0.0e+00", "NUMBER"), ("", "NUMBER"),
         ('"d"', "NUMBER"), (";;;", "NUMBER"), ("h AM/PM", "TIME"), ("m/d h:mm", "DATE"),
+        ("0.00 EUR", "NUMBER"), ("#,##0 kr", "NUMBER"), ("aaaa", "DATE"), ("0.0E-0", "NUMBER"), ("General", "NUMBER"),
     ],
 )  # fmt: skip
 def test_kinds_of_formats_that_openpyxl_does_not_know(code, kind):
