@@ -33,7 +33,7 @@ _SEPARATORS = (b",", b";", b"\t")
 _TEXT_CELLS = "cells that are not all numbers"
 # elements of XML in the sheets and texts of a workbook, unless there are at most as many for each of its cells
 _MOST_ELEMENTS, _ELEMENTS_OF_CELL = 1_000_000, 10
-# bytes of the parts of a workbook that expand to more than so many times their size; not even tables of equal rows do
+# bytes of those parts of a workbook that expand to more than so many times their size, as hardly any table does
 _MOST_COMPRESSED_BYTES, _MOST_COMPRESSION = 50_000_000, 200
 _GIB = 1 << 30
 _MAX_NAME = 120

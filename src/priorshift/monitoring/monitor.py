@@ -49,7 +49,8 @@ class Monitor(Reportable, BaseEstimator):
         Alarm if the share is above this level; of a pair, if it is below the first or above the second, either of which
         may be None. Default None: no such alarm.
     false_alarm : float
-        Probability that the level rule ever raises a false alarm, however long the monitor runs. Default 0.05.
+        Probability that the level rule ever raises a false alarm, however long the monitor runs, at most 0.5. Default
+        0.05.
     run_length : float
         Average number of batches until a false alarm of the rule for changes, and of that for the assumption. Default
         1000.
