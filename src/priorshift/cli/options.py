@@ -326,7 +326,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "alarm if the share is above this level, such as 0.05 or 5%%; or outside a range, such as 0.02-0.05; "
         "0.02-1 is an alarm below 0.02 (default: none)"},
     "--false-alarm": {"metavar": "SHARE", "type": number,
-        "help": "probability that --level ever raises a false alarm, however long it runs (at most 0.5; default: 0.05)"},
+        "help": "probability that --level ever raises a false alarm, however long it runs, at most 0.5 "
+        "(default: 0.05)"},
     "--run-length": {"metavar": "BATCHES", "type": number,
         "help": "average number of batches until a false alarm of a change, and of a broken assumption (default: "
         "1000)"},
